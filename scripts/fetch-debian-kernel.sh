@@ -77,7 +77,7 @@ fetch()
 }
 
 mkdir -p "$SRN_CACHE"
-need_packages "unpacks kernel packages and lists their modules" kmod
+need_packages "build kernel modules" kmod make gcc pahole
 exec 8>"$SRN_CACHE/debian-$name.lock"
 flock 8
 [ -f "$dir/release" ] || fetch
