@@ -48,7 +48,8 @@ with_progress()
 	"$@" >"$log" 2>&1 </dev/null &
 	pid=$!
 	(
-		while sleep 20; do
+		# sleep outlives its shell: it must hold no lock and no pipe
+		while sleep 20 >/dev/null 2>&1 8>&- 9>&-; do
 			say "$what: $((SECONDS - start)) s so far, $(wc -l <"$log") lines of output"
 		done
 	) &
