@@ -85,24 +85,25 @@ compile()
 	make -s -C "$src" ARCH=um O="$obj" kernelrelease >"$dir/release"
 }
 
+key=$(cat "${fragments[@]}" | sha256sum | cut -c 1-16)
+
+if_built_exit()
+{
+	if [ -f "$dir/release" ] && [ "$(cat "$dir/key" 2>/dev/null)" = "$key" ]; then
+		printf '%s\n' "$dir"
+		exit 0
+	fi
+}
+
+if_built_exit
 mkdir -p "$SRN_CACHE/log"
 # One kernel build at a time: each uses every CPU.
 exec 8>"$SRN_CACHE/uml.lock"
 flock 8
-
-have_source()
-{
-	[ -f "$src/.version" ]
-}
-
-key=$(cat "${fragments[@]}" | sha256sum | cut -c 1-16)
-if [ -f "$dir/release" ] && [ "$(cat "$dir/key" 2>/dev/null)" = "$key" ]; then
-	printf '%s\n' "$dir"
-	exit 0
-fi
+if_built_exit
 
 need_packages "build the UML guest kernel" make gcc flex bison bc kmod xz-utils
-have_source || fetch_source
+[ -f "$src/.version" ] || fetch_source
 say "kernel source: $(cat "$src/.version")"
 if [ "$(cat "$dir/key.config" 2>/dev/null)" != "$key" ]; then
 	rm -rf "$dir"
