@@ -313,6 +313,17 @@ struct srn_qp {
 	struct work_struct event_work;
 };
 
+/**
+ * struct srn_ah - address handle
+ * @number: what a UD WQE names it by; looked up by the transport
+ * @av: the transport's address vector
+ */
+struct srn_ah {
+	struct ib_ah ibah;
+	u32 number;
+	void *av;
+};
+
 enum srn_mr_state {
 	SRN_MR_FREE,	/* FRWR before REG_MR or after an invalidate */
 	SRN_MR_VALID,
@@ -397,6 +408,16 @@ static inline struct srn_mr *to_smr(struct ib_mr *ibmr)
 	return container_of(ibmr, struct srn_mr, ibmr);
 }
 
+static inline struct srn_ah *to_sah(struct ib_ah *ibah)
+{
+	return container_of(ibah, struct srn_ah, ibah);
+}
+
+static inline u32 srn_ah_number(struct ib_ah *ibah)
+{
+	return to_sah(ibah)->number;
+}
+
 extern struct workqueue_struct *srn_wq;	/* main.c; per CPU, mem-reclaim */
 
 /* main.c */
@@ -464,6 +485,7 @@ int srn_poll_cq(struct ib_cq *ibcq, int n, struct ib_wc *wc);
 int srn_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
 /**
  * srn_cq_push() - write one completion
+ * @qp: wc->qp of a kernel CQ; a user CQ ignores it
  * @solicited: the completion may wake a CQ armed for solicited events; errors always do
  *
  * Any context. The caller holds what keeps the CQ: a half lock of a live QP.
@@ -471,7 +493,8 @@ int srn_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
  * (a reference was taken for it), 0, or -EOVERFLOW when the CQ is full: the CQ is in
  * error, the caller moves its QP to error.
  */
-int srn_cq_push(struct srn_cq *cq, const struct srn_cqe *cqe, bool solicited);
+int srn_cq_push(struct srn_cq *cq, struct ib_qp *qp, const struct srn_cqe *cqe,
+		bool solicited);
 /** srn_cq_notify() - run the completion handler and drop the reference of srn_cq_push(). */
 void srn_cq_notify(struct srn_cq *cq);
 
