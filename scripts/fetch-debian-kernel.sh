@@ -26,7 +26,7 @@ dir=$SRN_CACHE/debian-$name
 depends_on()
 {
 	apt-cache show --no-all-versions "$1" 2>/dev/null |
-		sed -n 's/^Depends: //p' | tr ',|' '\n\n' | sed 's/^ *//; s/ .*//' |
+		sed -n 's/^Depends: //p' | tr ',' '\n' | sed 's/^ *//; s/ .*//' |
 		grep -E "$2" | head -n 1
 }
 

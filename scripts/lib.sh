@@ -14,7 +14,6 @@ set -euo pipefail
 SRN_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SRN_BUILD=$SRN_TOP/build
 SRN_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/softrnic
-SRN_RESULTS=$SRN_BUILD/results
 
 # Every kernel that scripts take as a name.
 # shellcheck disable=SC2034	# used by the scripts that source this file
