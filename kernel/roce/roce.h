@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * RoCE transport: shared structures of net, path, xmit and the engines.
+ *
+ * A RoCE QP is two halves. The requester half (req.c, comp.c) owns the send
+ * queue and everything its responses touch; the responder half (resp.c) owns the
+ * receive queue and what it answers. A packet touches one half only. Neither
+ * half's lock is held while packets leave: whoever sends holds the SQ owner bit
+ * (core) or the responder's owner bit (ROCE_RESP_OWNER).
+ *
+ * Lifetime: struct roce_qp is found by QPN under RCU and freed after a grace
+ * period. @qp (the verbs half), the CQs, PD and SRQ behind it may be followed
+ * only under a half lock while @dead is false.
+ */
+#ifndef SRN_ROCE_H
+#define SRN_ROCE_H
+
+#include <linux/in6.h>
+#include <linux/skbuff.h>
+#include <linux/timer.h>
+#include <linux/workqueue.h>
+#include <net/dst_cache.h>
+#include <rdma/ib_cache.h>
+
+#include "proto/aeth.h"
+#include "proto/bth.h"
+#include "proto/icrc.h"
+#include "proto/psn.h"
+#include "proto/seg.h"
+#include "softrnic.h"
+#include "transport.h"
+
+/* Netdev MTU minus path MTU: IPv6 40, UDP 8, BTH 12, AtomicETH 28, pad, ICRC 4. */
+#define ROCE_OVERHEAD 96
+
+/* Packets and payload bytes that one batch may hold (one GSO chain). */
+#define ROCE_BATCH_PKTS 48
+#define ROCE_BATCH_BYTES (60 * 1024)
+
+/* Response bytes of one QP that may wait in qdiscs and backlogs. */
+#define ROCE_BUDGET_BYTES (256 * 1024)
+
+/**
+ * struct roce_net - sockets and addresses of one network namespace
+ * @net: the namespace; the pernet exit waits until @ndevs is zero
+ * @lock: serialises sockets and @users (mutex, may sleep)
+ * @users: devices that use the sockets
+ * @sk4: UDP 4791 over IPv4, NULL before the first device
+ * @sk6: over IPv6, NULL when IPv6 is not there
+ * @gid_lock: protects writes to @gids
+ * @gids: every GID of every device of the namespace; read under RCU
+ * @ndevs: devices between dev_init and dev_exit
+ * @gone: woken when @ndevs falls
+ */
+struct roce_net {
+	struct net *net;
+	struct mutex lock;
+	unsigned int users;
+	struct socket *sk4;
+	struct socket *sk6;
+	spinlock_t gid_lock;
+	struct hlist_head gids[64];
+	atomic_t ndevs;
+	wait_queue_head_t gone;
+};
+
+/**
+ * struct roce_dev - the RoCE part of a device
+ * @sdev: valid while the device is registered; NULL-free: freed with kfree_rcu after dev_exit
+ * @gsi: the GSI QP's engine
+ * @ahs: AH number -> struct roce_av, read under RCU
+ * @mcast_lock: serialises attach and detach (mutex)
+ * @mcgs: multicast groups, read under RCU
+ */
+struct roce_dev {
+	struct srn_dev *sdev;
+	struct roce_net *rn;
+	struct roce_qp __rcu *gsi;
+	struct xarray ahs;
+	u32 ah_next;
+	struct mutex mcast_lock;
+	struct hlist_head mcgs[16];
+	unsigned int nmcgs;
+	struct rcu_head rcu;
+};
+
+static inline struct roce_dev *to_rdev(struct srn_dev *dev)
+{
+	return dev->tdev;
+}
+
+/**
+ * struct roce_path - the way to a peer: route and header template
+ * @net: namespace of the device
+ * @l3: frame kind
+ * @hdr: L3 and L4 header with lengths and checksum left zero; roce_l3_len() bytes
+ * @saddr: own GID, IPv4 as mapped address
+ * @daddr: peer's GID
+ * @oif: netdev of the source GID
+ * @cache: per-CPU route cache; used under an owner bit with BH off
+ *
+ * IPv4 packets carry ID 0 with DF (RFC 6864 4.1), so the ICRC of a packet does
+ * not depend on its place in a batch.
+ */
+struct roce_path {
+	struct net *net;
+	enum roce_l3 l3;
+	u8 hdr[48];
+	struct in6_addr saddr;
+	struct in6_addr daddr;
+	int oif;
+	u8 tos;
+	u8 ttl;
+	u8 prio;
+	u32 flow_label;
+	u16 sport;
+	struct dst_cache cache;
+};
+
+/* path.c */
+/**
+ * roce_path_init() - fill a path from an address vector
+ * @rqpn: peer QPN, or 0 for an AH, whose source port comes from the flow label alone
+ *
+ * Task, may sleep. The AV has been validated by ib_core (sgid_attr is set).
+ * Return: 0 or -errno; on failure @path needs no fini.
+ */
+int roce_path_init(struct roce_path *path, struct srn_dev *dev,
+		   const struct rdma_ah_attr *attr, u32 lqpn, u32 rqpn);
+/** roce_path_fini() - nobody uses the path any more; any context. */
+void roce_path_fini(struct roce_path *path);
+/** roce_path_dst() - a referenced route, cached; BH off. Return: ERR_PTR when there is none now. */
+struct dst_entry *roce_path_dst(struct roce_path *path);
+
+/**
+ * struct roce_budget - bytes of one QP that wait to be consumed below us
+ * @ref: one of the QP, one of each skb that is charged
+ * @lock: protects @rqp and @waiting; irq-safe (skb destructors)
+ * @rqp: the QP, NULL once it is being destroyed
+ * @bytes: charged and not consumed yet
+ * @waiting: the responder stopped at ROCE_BUDGET_BYTES; run it when half is free
+ *
+ * skbs point at this and never at the QP, so destroy never waits for an skb.
+ */
+struct roce_budget {
+	refcount_t ref;
+	spinlock_t lock;
+	struct roce_qp *rqp;
+	atomic_t bytes;
+	bool waiting;
+};
+
+/* xmit.c */
+struct roce_budget *roce_budget_alloc(struct roce_qp *rqp);
+/** roce_budget_detach() - the QP goes: no more calls into it from destructors; drops the QP's reference. */
+void roce_budget_detach(struct roce_budget *budget);
+/** roce_budget_full() - is the QP over its share? Sets @waiting when it is. */
+bool roce_budget_full(struct roce_budget *budget);
+
+/**
+ * struct roce_batch - packets of one QP that leave together
+ * @head: oldest packet, linked by skb->next
+ * @tail: youngest packet; its AckReq bit and ICRC are still open
+ * @count: packets
+ * @bytes: payload bytes
+ *
+ * Built under a half lock, sent after it was dropped.
+ */
+struct roce_batch {
+	struct sk_buff *head;
+	struct sk_buff *tail;
+	u32 count;
+	u32 bytes;
+};
+
+static inline void roce_batch_init(struct roce_batch *b)
+{
+	*b = (struct roce_batch){};
+}
+
+static inline bool roce_batch_full(const struct roce_batch *b)
+{
+	return b->count >= ROCE_BATCH_PKTS || b->bytes >= ROCE_BATCH_BYTES;
+}
+
+/**
+ * roce_batch_add() - append one packet and return where its payload goes
+ * @h: transport headers; pad is computed from @payload here
+ * @payload: bytes the caller writes before the next call on the batch
+ *
+ * BH off; never sleeps. The packet before becomes final (its ICRC is computed).
+ * Return: start of the payload area (valid also when @payload is 0), NULL when there is no memory.
+ */
+u8 *roce_batch_add(struct roce_batch *b, const struct roce_path *path,
+		   const struct roce_hdr *h, u32 payload);
+/** roce_batch_ackreq() - set AckReq in the youngest packet. */
+void roce_batch_ackreq(struct roce_batch *b);
+/** roce_batch_undo() - take the youngest packet back. The one before it is final already. */
+void roce_batch_undo(struct roce_batch *b);
+/** roce_batch_drop() - free every packet unsent. */
+void roce_batch_drop(struct roce_batch *b);
+/**
+ * roce_batch_send() - hand the batch to the network
+ * @budget: charged until the packets are consumed, or NULL
+ *
+ * BH off, no lock held. The batch is empty afterwards. A full qdisc, a missing
+ * route or neighbour never harm the QP.
+ * Return: packets that were taken, in order from the oldest; fewer than the batch had
+ * means the rest was dropped here and the caller pauses. -ENODEV when the device is gone.
+ */
+int roce_batch_send(struct roce_batch *b, struct srn_dev *dev,
+		    struct roce_path *path, struct roce_budget *budget);
+
+/**
+ * struct roce_rx - one received packet, checked
+ * @skb: skb->data at the BTH
+ * @h: transport headers
+ * @l3: frame kind
+ * @l3hdr: IP header (linear)
+ * @net: namespace it arrived in
+ *
+ * Payload is @h.payload_len bytes at offset @h.hdr_len of skb->data, perhaps
+ * not linear: roce_rx_*() below walk it.
+ */
+struct roce_rx {
+	struct sk_buff *skb;
+	struct roce_hdr h;
+	enum roce_l3 l3;
+	const u8 *l3hdr;
+	struct net *net;
+};
+
+/* net.c */
+int roce_net_init(void);	/* pernet */
+void roce_net_exit(void);
+struct roce_net *roce_net_get(struct net *net);	/* opens the sockets; ERR_PTR(-EADDRINUSE) with one log line */
+void roce_net_put(struct roce_net *rn);
+int roce_add_gid(const struct ib_gid_attr *attr, void **context);
+int roce_del_gid(const struct ib_gid_attr *attr, void **context);
+/** roce_gid_find() - device that owns address @gid in @rn, preferring one on @ndev; RCU. */
+struct roce_dev *roce_gid_find(struct roce_net *rn, const struct in6_addr *gid,
+			       const struct net_device *ndev);
+/** roce_gid_is_own() - does @gid belong to @rdev? RCU. */
+bool roce_gid_is_own(struct roce_dev *rdev, const struct in6_addr *gid);
+/** roce_rx_saddr()/daddr() - addresses of a packet as GIDs. */
+void roce_rx_addrs(const struct roce_rx *rx, struct in6_addr *saddr,
+		   struct in6_addr *daddr);
+/** roce_rx_to_sges() - place the payload into an SGE list. Return: 0 or -EFAULT. */
+int roce_rx_to_sges(const struct roce_rx *rx, const struct srn_sge_ref *sge,
+		    u32 n, struct srn_cursor *cur);
+/** roce_rx_to_mr() - place the payload at @va of an MR. Return: 0 or -EFAULT. */
+int roce_rx_to_mr(const struct roce_rx *rx, struct srn_mr *mr, u32 key,
+		  int access, u64 va);
+
+/* ---- QP ---------------------------------------------------------------- */
+
+/**
+ * struct roce_wqe - requester's part of a WQE snapshot (srn_wqe.priv)
+ * @psn: first PSN
+ * @npkts: PSNs it takes
+ * @rd_bytes: READ: bytes received so far
+ * @flags: ROCE_WQE_*
+ */
+struct roce_wqe {
+	u32 psn;
+	u32 npkts;
+	u32 rd_bytes;
+	u32 flags;
+};
+
+#define ROCE_WQE_STARTED BIT(0)	/* has its PSNs */
+#define ROCE_WQE_DONE BIT(1)	/* READ/ATOMIC answered, local op executed */
+#define ROCE_WQE_RD_ATOMIC BIT(2)	/* counts against max_rd_atomic */
+
+static inline struct roce_wqe *to_rwqe(struct srn_wqe *wqe)
+{
+	BUILD_BUG_ON(sizeof(struct roce_wqe) > sizeof(wqe->priv));
+	return (struct roce_wqe *)wqe->priv;
+}
+
+/**
+ * struct roce_req - requester half
+ * @lock: BH; protects this struct and the core's send queue
+ * @psn_next: PSN of the next new packet
+ * @psn_una: oldest PSN that is not acknowledged
+ * @psn_send: next PSN to put on the wire; before @psn_next after a go-back
+ * @psn_max: highest PSN sent plus one; between it and @psn_send lie retransmissions
+ * @wqe_send: number of the WQE @psn_send belongs to
+ * @cur: gather cursor of that WQE, at byte @cur_off
+ * @rd_outstanding: READs and atomics started and not finished
+ * @window: payload bytes that may be unacknowledged; follows the path
+ * @unacked_since_req: packets since the last AckReq
+ * @retries: left of retry_cnt
+ * @rnr_retries: left of rnr_retry
+ * @rnr_wait: sending stops until @rnr_timer fires
+ * @paused: the network refused; @pause_timer resumes
+ * @retrans: the one retransmission timer, for @psn_una
+ * @draining: SQD was asked for
+ * @deadline: jiffies when @psn_una times out; the timer is lazily moved
+ */
+struct roce_req {
+	spinlock_t lock;
+	u32 psn_next;
+	u32 psn_una;
+	u32 psn_send;
+	u32 psn_max;
+	u32 wqe_send;
+	struct srn_cursor cur;
+	u32 cur_off;
+	u32 cur_wqe;
+	u32 rd_outstanding;
+	u32 max_rd_atomic;
+	u32 window;
+	u32 acked_in_window;
+	u32 since_ackreq;
+	u8 retry_cnt;
+	u8 rnr_retry;
+	u8 retries;
+	u8 rnr_retries;
+	u8 timeout;
+	bool rnr_wait;
+	bool paused;
+	bool failed;		/* a WQE in error waits for its turn; nothing new starts */
+	bool draining;
+	bool drain_event;
+	unsigned long deadline;
+	unsigned long timeout_jiffies;
+	struct timer_list retrans;
+	struct timer_list rnr_timer;
+	struct timer_list pause_timer;
+};
+
+enum roce_rsrc_kind {
+	ROCE_RSRC_READ,
+	ROCE_RSRC_ATOMIC,
+};
+
+/**
+ * struct roce_rsrc - a READ or atomic that was accepted, kept for replay
+ * @psn: first PSN
+ * @npkts: PSNs of the answer
+ * @next: packets of the answer already sent
+ * @mr: reference on the MR of a READ while it is remembered, NULL for length 0
+ * @orig: result of an atomic
+ * @msn: MSN its answer carries
+ */
+struct roce_rsrc {
+	enum roce_rsrc_kind kind;
+	u32 psn;
+	u32 npkts;
+	u32 next;
+	u32 msn;
+	u32 rkey;
+	u32 len;
+	u64 va;
+	u64 orig;
+	struct srn_mr *mr;
+};
+
+/**
+ * struct roce_resp - responder half
+ * @lock: BH; protects this struct and the core's receive queue
+ * @psn: expected PSN (ePSN)
+ * @msn: messages completed
+ * @seq: place inside a message
+ * @nak_state: ROCE_NAK_NONE, or that a sequence/RNR NAK was sent and nothing in order came since
+ * @ack_pending: an ACK or NAK waits to be sent after every READ response before it
+ * @ack_psn: its PSN
+ * @ack_syndrome: its syndrome
+ * @rwqe: receive WQE in use (rwqe.valid)
+ * @off: bytes of the current message placed
+ * @mr: reference for the WRITE in progress
+ * @rsrc: ring of the last max_dest_rd_atomic READs and atomics
+ * @rsrc_head: next slot to fill (unmasked counter)
+ * @rsrc_send: next slot to answer (unmasked counter); tail is head - rsrc_used
+ */
+struct roce_resp {
+	spinlock_t lock;
+	u32 psn;
+	u32 msn;
+	enum roce_seq seq;
+	u8 nak_state;
+	u8 min_rnr_timer;
+	bool ack_pending;
+	u8 ack_syndrome;
+	u32 ack_psn;
+	struct srn_cursor cur;
+	u32 off;
+	u64 va;
+	u32 rkey;
+	u32 dmalen;
+	struct srn_mr *mr;
+	u32 rsrc_max;
+	u32 rsrc_head;
+	u32 rsrc_send;
+	u32 rsrc_used;
+	struct roce_rsrc *rsrc;
+	bool comm_est;
+	struct srn_rwqe rwqe;
+};
+
+/* roce_qp.resp_flags */
+enum roce_resp_flag {
+	ROCE_RESP_OWNER,	/* somebody sends responses */
+	ROCE_RESP_PENDING,	/* the owner shall look again */
+	ROCE_RESP_CLOSED,	/* destroy took the owner bit for good */
+};
+
+/**
+ * struct roce_qp - engine of one QP
+ * @qp: the verbs half; only under a half lock while not @dead
+ * @dev: stays until the QP is destroyed
+ * @dead: set under both half locks by destroy
+ * @path: RC: way to the peer; valid from RTR; used under an owner bit, replaced with both bits held
+ * @budget: see struct roce_budget
+ */
+struct roce_qp {
+	struct srn_qp *qp;
+	struct srn_dev *dev;
+	struct roce_dev *rdev;
+	enum ib_qp_type type;
+	u32 qpn;
+	u32 dqpn;
+	u32 qkey;
+	u32 pmtu;
+	int access;		/* qp_access_flags */
+	bool dead;
+	bool has_path;
+	struct roce_path path;
+	struct roce_budget *budget;
+
+	struct roce_req req ____cacheline_aligned_in_smp;
+	struct roce_resp resp ____cacheline_aligned_in_smp;
+	unsigned long resp_flags;
+	struct work_struct resp_work;
+	struct rcu_head rcu;
+};
+
+static inline struct roce_qp *to_rqp(struct srn_qp *qp)
+{
+	return qp->engine;
+}
+
+/* qp.c: transport operations of a QP */
+int roce_qp_check(struct srn_dev *dev, struct ib_qp_init_attr *init);
+int roce_qp_init(struct srn_qp *qp, struct ib_qp_init_attr *init);
+void roce_qp_ready(struct srn_qp *qp);
+int roce_qp_modify(struct srn_qp *qp, struct ib_qp_attr *attr, int mask,
+		   enum ib_qp_state cur, enum ib_qp_state next);
+void roce_qp_query(struct srn_qp *qp, struct ib_qp_attr *attr);
+void roce_qp_flush(struct srn_qp *qp);
+void roce_qp_stop(struct srn_qp *qp);
+void roce_qp_free(struct srn_qp *qp);
+void roce_sq_run(struct srn_qp *qp);
+/* req.c */
+void roce_req_init(struct roce_qp *rqp);
+void roce_req_reset(struct roce_qp *rqp, u32 psn);
+void roce_req_run(struct roce_qp *rqp);	/* from sq_run */
+void roce_req_retransmit(struct roce_qp *rqp);	/* go back to psn_una; lock held */
+void roce_req_timer_update(struct roce_qp *rqp, bool progress);	/* lock held */
+
+/* comp.c: responses to the requester */
+/** roce_comp_rx() - one response packet; RCU, softirq. Takes req->lock. Return: kick the SQ afterwards. */
+bool roce_comp_rx(struct roce_qp *rqp, struct roce_rx *rx);
+
+/* resp.c */
+void roce_resp_init(struct roce_qp *rqp);
+void roce_resp_reset(struct roce_qp *rqp);
+/** roce_resp_rx() - one RC request packet; RCU, softirq. Takes resp->lock. Return: roce_resp_run() is due. */
+bool roce_resp_rx(struct roce_qp *rqp, struct roce_rx *rx);
+/** roce_resp_run() - send what is due: READ responses, atomic results, the ACK. BH off, RCU or owner's context, no lock. */
+void roce_resp_run(struct roce_qp *rqp);
+void roce_resp_work(struct work_struct *work);
+/** roce_resp_close() - take the responder's owner bit for good; may sleep. */
+void roce_resp_close(struct roce_qp *rqp);
+
+/* ud.c: UD and GSI */
+void roce_ud_run(struct roce_qp *rqp);	/* from sq_run */
+/** roce_ud_rx() - one UD packet for one QP; RCU, softirq. Takes resp->lock. */
+void roce_ud_rx(struct roce_qp *rqp, struct roce_rx *rx);
+
+/**
+ * struct roce_av - what a UD send needs of an AH; freed after a grace period
+ * @pd: compared with the QP's
+ */
+struct roce_av {
+	struct ib_pd *pd;
+	struct roce_path path;
+	spinlock_t lock;	/* serialises users of @path's route cache across QPs */
+	u32 number;
+	struct rcu_head rcu;
+};
+
+/* ah.c */
+int roce_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
+		   struct ib_udata *udata);
+int roce_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int roce_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
+int roce_destroy_ah(struct ib_ah *ibah, u32 flags);
+
+/* mcast.c */
+int roce_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 mlid);
+int roce_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 mlid);
+/** roce_mcast_rx() - deliver to every attached QP; RCU, softirq. */
+void roce_mcast_rx(struct roce_net *rn, struct roce_rx *rx);
+/** roce_mcast_exit() - no QP is attached any more: free the groups. */
+void roce_mcast_exit(struct roce_dev *rdev);
+
+#endif /* SRN_ROCE_H */
