@@ -12,11 +12,12 @@
 set -euo pipefail
 
 SRN_TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-SRN_BUILD=$SRN_TOP/build
 SRN_CACHE=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/softrnic
 
+# shellcheck disable=SC2034	# for the scripts that source this file
+SRN_BUILD=$SRN_TOP/build
 # Every kernel that scripts take as a name.
-# shellcheck disable=SC2034	# used by the scripts that source this file
+# shellcheck disable=SC2034
 SRN_KERNELS="6.1 6.12 7.2 7.2-kasan"
 
 export LC_ALL=C.UTF-8
