@@ -58,7 +58,11 @@ u32 aeth_credits(u8 code);
 /** aeth_credit_code() - the largest code that does not exceed @wqes. */
 u8 aeth_credit_code(u32 wqes);
 
-/** aeth_rnr_usec() - least wait of an RNR timer code in microseconds; code 0 is the longest (R035). */
+/**
+ * aeth_rnr_usec() - least wait of an RNR timer code in microseconds (R035)
+ *
+ * Code 0 is the longest, 655.36 ms.
+ */
 u32 aeth_rnr_usec(u8 code);
 
 /** aeth_timeout_nsec() - Local ACK timeout 4.096 us * 2^code in ns; 0 (never) for code 0 (R037). */

@@ -177,7 +177,7 @@ enum bth_err {
 	BTH_ERR_SHORT,		/* shorter than headers + pad + ICRC */
 	BTH_ERR_TVER,		/* transport version not 0 */
 	BTH_ERR_OPCODE,		/* no entry in the table */
-	BTH_ERR_ALIGN,		/* transport length not a multiple of 4 or above ROCE_TRANSPORT_MAX */
+	BTH_ERR_ALIGN,		/* length not a multiple of 4, or above ROCE_TRANSPORT_MAX */
 };
 
 /** bth_op_flags() - enum bth_flag set of an opcode, 0 when it is unknown. */

@@ -52,7 +52,12 @@ enum seg_kind {
  */
 u8 seg_opcode(enum seg_kind kind, u32 index, u32 count);
 
-/** seg_udp_sport() - UDP source port from the flow label, or from the QPNs when it is 0 (2.4, R006). */
+/**
+ * seg_udp_sport() - UDP source port of a flow (2.4, R006)
+ * @flow_label: of the address vector; 0 leaves the choice to the QPNs
+ * @lqpn: local QPN
+ * @rqpn: remote QPN; the result is the same at both ends
+ */
 u16 seg_udp_sport(u32 flow_label, u32 lqpn, u32 rqpn);
 
 SRN_PROTO_END
