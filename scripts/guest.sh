@@ -85,10 +85,13 @@ cleanup()
 	local rc=$?
 	trap - EXIT INT TERM
 	if [ -n "$guest_pid" ] && kill -0 "$guest_pid" 2>/dev/null; then
-		# the guest is a process group of its own
-		kill -TERM -- "-$guest_pid" 2>/dev/null || :
-		sleep 1
-		kill -KILL -- "-$guest_pid" 2>/dev/null || :
+		# timeout, and the guest below it: User Mode Linux makes itself
+		# a process group of its own
+		local guest
+		guest=$(pgrep -P "$guest_pid" || :)
+		# shellcheck disable=SC2086	# a list of numbers
+		kill -KILL $guest "$guest_pid" 2>/dev/null || :
+		wait "$guest_pid" 2>/dev/null || :
 	fi
 	rm -rf "$run"
 	exit "$rc"
@@ -260,7 +263,7 @@ start_qemu()
 start_uml()
 {
 	exec 3>"$run/console" 4>&1
-	exec setsid timeout -k 5 "$limit" "$kdir/linux" mem="${mem}M" seccomp=on \
+	exec setsid timeout -s KILL "$limit" "$kdir/linux" mem="${mem}M" seccomp=on \
 		ncpus="$smp" rootfstype=hostfs rootflags=/ ro \
 		init="$SRN_TOP/tests/guest/uml-init" con=null con0=null,fd:3 con1=null,fd:4 \
 		loglevel=5 log_buf_len=8M oops=panic panic=-1 \
@@ -278,7 +281,7 @@ cat_pid=$!
 "start_$kind" >"$run/pipe" &
 guest_pid=$!
 status=0
-wait "$guest_pid" || status=$?
+wait "$guest_pid" 2>/dev/null || status=$?
 guest_pid=
 wait "$cat_pid" 2>/dev/null || :
 
