@@ -22,6 +22,7 @@
 
 [ $# -eq 0 ] || die "usage: check-style.sh"
 cd "$SRN_TOP"
+mkdir -p "$SRN_BUILD/log"
 need_packages "check the style" git perl shellcheck sparse
 
 passed=0 failed=0 skipped=0
@@ -79,12 +80,14 @@ if [ "${#kernel_files[@]}" -gt 0 ]; then
 	debian=$("$SRN_TOP/scripts/fetch-debian-kernel.sh" 6.12)
 	checkpatch=$SRN_CACHE/uml-source/scripts/checkpatch.pl
 	if [ -f "$checkpatch" ]; then
-		perl "$checkpatch" --no-tree --strict --terse --no-summary --show-types \
+		# it leaves a cache in the directory it runs in
+		(cd "$SRN_BUILD" && perl "$checkpatch" --no-tree --strict --terse --no-summary --show-types \
 			--max-line-length=100 \
 			--ignore FILE_PATH_CHANGES,SPDX_LICENSE_TAG,EMBEDDED_FILENAME \
 			--ignore COMPLEX_MACRO,MACRO_WITH_FLOW_CONTROL,MACRO_ARG_UNUSED \
 			--ignore MEMORY_BARRIER \
-			-f "${kernel_files[@]}" 2>/dev/null >"$problems" || :
+			-f "${kernel_files[@]/#/../}" 2>/dev/null) |
+			sed 's|^\.\./||' >"$problems" || :
 		grep ': CHECK:' "$problems" | sed 's/^/note /' | head -n 30 || :
 		sed -i '/: CHECK:/d' "$problems"
 		verdict "checkpatch --strict on kernel/"
