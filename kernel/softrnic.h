@@ -287,7 +287,9 @@ enum srn_sq_flag {
  * @sq_flags: enum srn_sq_flag bits
  * @sq_work: runs the send queue when the poster cannot
  * @events: bit per enum ib_event_type to raise
- * @event_work: raises events, flushes after srn_qp_fatal()
+ * @event_work: raises @events and, whenever the state is ERR, calls
+ *              ops->qp_flush(): after srn_qp_fatal() and for what a kernel
+ *              consumer posts to the receive queue of a QP in error
  */
 struct srn_qp {
 	struct ib_qp ibqp;
@@ -354,6 +356,9 @@ enum srn_mr_kind {
  * @pages: kernel address of each page, 8 bytes a page
  * @npages: entries in use
  * @max_pages: entries allocated (FRWR)
+ * @staged: FRWR: what map_mr_sg() gathered for the next REG_MR; consumers map
+ *          while the registration of before is still in force
+ * @nstaged: entries in use of @staged
  * @umem: pinned user memory
  */
 struct srn_mr {
@@ -374,6 +379,8 @@ struct srn_mr {
 	u32 npages;
 	u32 max_pages;
 	u64 *pages;
+	u64 *staged;
+	u32 nstaged;
 	struct ib_umem *umem;
 	struct rcu_head rcu;
 };
@@ -497,6 +504,22 @@ int srn_cq_push(struct srn_cq *cq, struct ib_qp *qp, const struct srn_cqe *cqe,
 		bool solicited);
 /** srn_cq_notify() - run the completion handler and drop the reference of srn_cq_push(). */
 void srn_cq_notify(struct srn_cq *cq);
+/**
+ * srn_cq_merge() - fold the result of one more push on @cq into @ret
+ *
+ * A consumer may arm again between two pushes of one batch; one notification
+ * after the batch serves both, so the second reference is dropped.
+ * Return: 1 when srn_cq_notify() is due, else -EOVERFLOW or 0. An overflow
+ * that 1 hides is reported again by every later push.
+ */
+static inline int srn_cq_merge(struct srn_cq *cq, int ret, int pushed)
+{
+	if (ret != 1)
+		return pushed ? pushed : ret;
+	if (pushed == 1)
+		refcount_dec(&cq->notifiers);
+	return ret;
+}
 
 /* srq.c */
 int srn_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
@@ -537,9 +560,12 @@ int srn_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
  * srn_sq_kick() - run the send queue now, or make its owner run it again
  *
  * Task or softirq; with interrupts off the work item does it. At most one
- * caller runs ops->sq_run(); the others leave a mark and return.
+ * caller runs ops->sq_run(); the others leave a mark and return. The caller
+ * keeps @qp until this returns: ops->qp_stop() waits for an engine's kicks.
  */
 void srn_sq_kick(struct srn_qp *qp);
+/** srn_sq_work() - function of qp->sq_work. */
+void srn_sq_work(struct work_struct *work);
 /** srn_sq_close() - take the owner bit for good; may sleep. Destroy only. */
 void srn_sq_close(struct srn_qp *qp);
 /**
