@@ -87,6 +87,8 @@ full)
 	suite interop-6.1 tests/verbs/run-interop.sh "$s/guest.sh" --kernel 6.1 \
 		--name interop-6.1 --timeout 480 -- "$SRN_TOP/tests/verbs/run-interop.sh"
 	suite uml-7.2 scripts/build-uml.sh "$s/build-uml.sh" plain
+	# once more: the kernel source brings checkpatch
+	suite style scripts/check-style.sh "$s/check-style.sh"
 	suite module-7.2 kernel/Kbuild "$s/build-module.sh" 7.2
 	suite verbs-7.2 tests/verbs/run.sh "$s/guest.sh" --kernel 7.2 \
 		--timeout 480 -- "$SRN_TOP/tests/verbs/run.sh"

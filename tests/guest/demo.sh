@@ -62,8 +62,22 @@ listening()
 
 port=18515
 # perftest NAME SERVER-NS DEVICE CLIENT-NS DEVICE ADDRESS TOOL ARGS...: runs a
-# perftest pair and leaves the client's line of figures in $work/NAME.
+# perftest pair and leaves the client's line of figures in $work/NAME.  On a
+# busy machine perftest fails to measure the CPU's clock now and then and
+# prints zeros: then once more.
 perftest()
+{
+	local try
+	for try in 1 2 3; do
+		perftest_once "$@"
+		! grep -qE 'inf|nan| 0\.00 +0\.00 ' "$work/$1" || continue
+		printf '    %-12s %-14s %s\n' "$1" "$7" "$(tr -s ' \t' ' ' <"$work/$1")"
+		return 0
+	done
+	fail "$7 gave no figures in $try tries: $(cat "$work/$1")"
+}
+
+perftest_once()
 {
 	local name=$1 server=$2 sdev=$3 client=$4 cdev=$5 address=$6 pid
 	shift 6
@@ -78,8 +92,8 @@ perftest()
 	fi
 	wait "$pid" || :
 	grep -E '^ *[0-9]+ +[0-9]+ +[0-9.]+' "$work/client" | tail -n 1 >"$work/$name"
-	printf '    %-12s %-14s %s\n' "$name" "$1" "$(tr -s ' \t' ' ' <"$work/$name")"
 }
+
 field()
 {
 	awk -v n="$2" '{ print $n }' "$work/$1"
