@@ -26,6 +26,8 @@
 
 struct srn_transport_ops;
 
+#define SRN_VERSION "0.1.0"
+
 /* Limits, reported and enforced. Rings hold a power of two of entries. */
 enum srn_limits {
 	SRN_MAX_QP = 1 << 20,
@@ -73,6 +75,8 @@ enum srn_vendor_err {
  * @mrs: L_Key/R_Key index (upper 24 bits) -> struct srn_mr, looked up under RCU
  * @mr_next: cursor of the cyclic allocation in @mrs
  * @pdn_next: PD numbers
+ * @num_qp: QPs that exist, at most SRN_MAX_QP
+ * @num_pd: PDs that exist, at most SRN_MAX_PD
  * @counters: per-CPU counters
  * @port_state: last port state that was announced
  */
@@ -88,6 +92,8 @@ struct srn_dev {
 	struct xarray mrs;
 	u32 mr_next;
 	atomic_t pdn_next;
+	atomic_t num_qp;
+	atomic_t num_pd;
 	struct srn_counters __percpu *counters;
 	enum ib_port_state port_state;
 };
@@ -434,6 +440,8 @@ extern struct workqueue_struct *srn_wq;	/* main.c; per CPU, mem-reclaim */
  * May sleep. Sets dev->dead; unregistration follows.
  */
 void srn_dev_gone(struct srn_dev *dev);
+/** srn_dev_unlist() - take @dev off the list of devices; may sleep. From dealloc_driver. */
+void srn_dev_unlist(struct srn_dev *dev);
 
 /* dev.c */
 struct srn_dev *srn_dev_alloc(struct net_device *ndev,
@@ -522,6 +530,8 @@ static inline int srn_cq_merge(struct srn_cq *cq, int ret, int pushed)
 }
 
 /* srq.c */
+/** srn_srq_event() - raise @event from the SRQ's work item; any context. */
+void srn_srq_event(struct srn_srq *srq, enum ib_event_type event);
 int srn_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 		   struct ib_udata *udata);
 int srn_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
@@ -534,6 +544,14 @@ int srn_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 /* rq.c: receive WQEs, of a QP or of its SRQ */
 int srn_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 		  const struct ib_recv_wr **bad_wr);
+/**
+ * srn_rqe_post() - copy kernel receive WRs into a ring and publish them
+ * @prod: the poster's index
+ *
+ * The poster's lock is held. Return: 0, -EINVAL or -ENOMEM with @bad_wr set.
+ */
+int srn_rqe_post(struct srn_ring *ring, u32 *prod, u32 max_sge,
+		 const struct ib_recv_wr *wr, const struct ib_recv_wr **bad_wr);
 /**
  * srn_rq_take() - copy the next receive WQE into @rwqe
  *
