@@ -163,8 +163,9 @@ mhz=$(sed -n 's/^cpu MHz[[:space:]]*: //p' /proc/cpuinfo | head -n 1)
 {
 	printf 'SRN_TOP=%q\nSRN_KERNEL=%q\nSRN_RUN=%q\nSRN_OUT=%q\nSRN_OUTS=%q\n' \
 		"$SRN_TOP" "$kernel" "$run" "$out" "$outs"
-	printf 'SRN_MODULES=%q\nSRN_CWD=%q\nSRN_CPU_MHZ=%q\nSRN_KIND=%q\n' \
-		"$modules/lib/modules" "$PWD" "${mhz:-2000.000}" "$kind"
+	printf 'SRN_MODULES=%q\nSRN_CACHE=%q\nSRN_CWD=%q\n' \
+		"$modules/lib/modules" "$SRN_CACHE" "$PWD"
+	printf 'SRN_CPU_MHZ=%q\nSRN_KIND=%q\n' "${mhz:-2000.000}" "$kind"
 	printf 'SRN_COMMAND=('
 	printf '%q ' "$@"
 	printf ')\n'
