@@ -64,6 +64,10 @@ struct srn_counters {
 
 struct ib_device;
 struct rdma_hw_stats;
+struct srn_dev;
+
+/** srn_counter_read() - sum of one counter over all CPUs. */
+u64 srn_counter_read(const struct srn_dev *dev, enum srn_counter id);
 
 /* counters.c: verbs operations alloc_hw_port_stats and get_hw_stats. */
 struct rdma_hw_stats *srn_alloc_hw_port_stats(struct ib_device *ibdev,
