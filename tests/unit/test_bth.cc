@@ -156,15 +156,19 @@ TEST("build refuses unknown opcodes and touches nothing")
 	}
 }
 
-TEST("build cuts 24-bit fields and keeps reserved bits zero")
+TEST("build cuts fields to their width and keeps reserved bits zero")
 {
 	roce_hdr h = random_hdr(ROCE_UD_SEND_ONLY);
 	u8 t[ROCE_HDR_MAX];
 
+	h.pad = 0xfe;
+	h.tver = 0xf0;
+	h.se = h.migreq = false;
 	h.dqpn = 0xff123456;
 	h.psn = 0xff654321;
 	h.sqpn = 0xffabcdef;
 	bth_build(t, &h);
+	EQ(t[1], 0x20);
 	EQ(t[4] & 0x3f, 0);
 	EQ(wire_get24(t + 5), 0x123456u);
 	EQ(t[8] & 0x7f, 0);
