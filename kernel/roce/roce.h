@@ -49,6 +49,7 @@
  * @sk6: over IPv6, NULL when IPv6 is not there
  * @gid_lock: protects writes to @gids
  * @gids: every GID of every device of the namespace; read under RCU
+ * @devs: the devices; written under @lock, read under RCU
  * @ndevs: devices between dev_init and dev_exit
  * @gone: woken when @ndevs falls
  */
@@ -60,13 +61,15 @@ struct roce_net {
 	struct socket *sk6;
 	spinlock_t gid_lock;
 	struct hlist_head gids[64];
+	struct hlist_head devs;
 	atomic_t ndevs;
 	wait_queue_head_t gone;
 };
 
 /**
  * struct roce_dev - the RoCE part of a device
- * @sdev: valid while the device is registered; NULL-free: freed with kfree_rcu after dev_exit
+ * @sdev: the device; freed after a grace period, like this struct
+ * @node: in rn->devs
  * @gsi: the GSI QP's engine
  * @ahs: AH number -> struct roce_av, read under RCU
  * @mcast_lock: serialises attach and detach (mutex)
@@ -75,6 +78,7 @@ struct roce_net {
 struct roce_dev {
 	struct srn_dev *sdev;
 	struct roce_net *rn;
+	struct hlist_node node;
 	struct roce_qp __rcu *gsi;
 	struct xarray ahs;
 	u32 ah_next;
@@ -127,6 +131,10 @@ struct roce_path {
  */
 int roce_path_init(struct roce_path *path, struct srn_dev *dev,
 		   const struct rdma_ah_attr *attr, u32 lqpn, u32 rqpn);
+/** roce_path_init_gfp() - the same where sleeping may be forbidden. */
+int roce_path_init_gfp(struct roce_path *path, struct srn_dev *dev,
+		       const struct rdma_ah_attr *attr, u32 lqpn, u32 rqpn,
+		       gfp_t gfp);
 /** roce_path_fini() - nobody uses the path any more; any context. */
 void roce_path_fini(struct roce_path *path);
 /** roce_path_dst() - a referenced route, cached; BH off. Return: ERR_PTR when there is none now. */
@@ -156,6 +164,10 @@ struct roce_budget *roce_budget_alloc(struct roce_qp *rqp);
 void roce_budget_detach(struct roce_budget *budget);
 /** roce_budget_full() - is the QP over its share? Sets @waiting when it is. */
 bool roce_budget_full(struct roce_budget *budget);
+/** roce_xmit_exit() - wait until no skb points into the module; no QP is left. */
+void roce_xmit_exit(void);
+/** roce_crc32() - CRC register over a buffer, see icrc_fn. */
+u32 roce_crc32(u32 crc, const void *buf, size_t len);
 
 /**
  * struct roce_batch - packets of one QP that leave together
@@ -235,6 +247,8 @@ int roce_net_init(void);	/* pernet */
 void roce_net_exit(void);
 struct roce_net *roce_net_get(struct net *net);	/* opens the sockets; ERR_PTR(-EADDRINUSE) with one log line */
 void roce_net_put(struct roce_net *rn);
+void roce_net_add_dev(struct roce_net *rn, struct roce_dev *rdev);
+void roce_net_del_dev(struct roce_net *rn, struct roce_dev *rdev);
 int roce_add_gid(const struct ib_gid_attr *attr, void **context);
 int roce_del_gid(const struct ib_gid_attr *attr, void **context);
 /** roce_gid_find() - device that owns address @gid in @rn, preferring one on @ndev; RCU. */
@@ -242,7 +256,10 @@ struct roce_dev *roce_gid_find(struct roce_net *rn, const struct in6_addr *gid,
 			       const struct net_device *ndev);
 /** roce_gid_is_own() - does @gid belong to @rdev? RCU. */
 bool roce_gid_is_own(struct roce_dev *rdev, const struct in6_addr *gid);
-/** roce_rx_saddr()/daddr() - addresses of a packet as GIDs. */
+/** roce_gid_vlan() - VLAN id of an own address, preferring its entry on @ndev; 0xffff for none; RCU. */
+u16 roce_gid_vlan(struct roce_dev *rdev, const struct in6_addr *gid,
+		  const struct net_device *ndev);
+/** roce_rx_addrs() - addresses of a packet as GIDs. */
 void roce_rx_addrs(const struct roce_rx *rx, struct in6_addr *saddr,
 		   struct in6_addr *daddr);
 /** roce_rx_to_sges() - place the payload into an SGE list. Return: 0 or -EFAULT. */
@@ -286,16 +303,18 @@ static inline struct roce_wqe *to_rwqe(struct srn_wqe *wqe)
  * @psn_send: next PSN to put on the wire; before @psn_next after a go-back
  * @psn_max: highest PSN sent plus one; between it and @psn_send lie retransmissions
  * @wqe_send: number of the WQE @psn_send belongs to
- * @cur: gather cursor of that WQE, at byte @cur_off
+ * @cur: gather cursor at byte @cur_off of WQE number @cur_wqe
  * @rd_outstanding: READs and atomics started and not finished
  * @window: payload bytes that may be unacknowledged; follows the path
- * @unacked_since_req: packets since the last AckReq
  * @retries: left of retry_cnt
  * @rnr_retries: left of rnr_retry
  * @rnr_wait: sending stops until @rnr_timer fires
  * @paused: the network refused; @pause_timer resumes
  * @retrans: the one retransmission timer, for @psn_una
- * @draining: SQD was asked for
+ * @recovering: went back for a lost response; further signs of the same loss
+ *              are ignored until something new is acknowledged
+ * @draining: SQD was asked for and started messages are not finished
+ * @drain_event: raise SQ_DRAINED when they are
  * @deadline: jiffies when @psn_una times out; the timer is lazily moved
  */
 struct roce_req {
@@ -311,8 +330,6 @@ struct roce_req {
 	u32 rd_outstanding;
 	u32 max_rd_atomic;
 	u32 window;
-	u32 acked_in_window;
-	u32 since_ackreq;
 	u8 retry_cnt;
 	u8 rnr_retry;
 	u8 retries;
@@ -320,7 +337,7 @@ struct roce_req {
 	u8 timeout;
 	bool rnr_wait;
 	bool paused;
-	bool failed;		/* a WQE in error waits for its turn; nothing new starts */
+	bool recovering;
 	bool draining;
 	bool drain_event;
 	unsigned long deadline;
@@ -340,6 +357,7 @@ enum roce_rsrc_kind {
  * @psn: first PSN
  * @npkts: PSNs of the answer
  * @next: packets of the answer already sent
+ * @start: packet the current answer began with (a READ restarted in the middle)
  * @mr: reference on the MR of a READ while it is remembered, NULL for length 0
  * @orig: result of an atomic
  * @msn: MSN its answer carries
@@ -349,6 +367,7 @@ struct roce_rsrc {
 	u32 psn;
 	u32 npkts;
 	u32 next;
+	u32 start;
 	u32 msn;
 	u32 rkey;
 	u32 len;
@@ -363,7 +382,7 @@ struct roce_rsrc {
  * @psn: expected PSN (ePSN)
  * @msn: messages completed
  * @seq: place inside a message
- * @nak_state: ROCE_NAK_NONE, or that a sequence/RNR NAK was sent and nothing in order came since
+ * @nak_sent: a sequence or RNR NAK was sent and nothing in order came since
  * @ack_pending: an ACK or NAK waits to be sent after every READ response before it
  * @ack_psn: its PSN
  * @ack_syndrome: its syndrome
@@ -372,14 +391,18 @@ struct roce_rsrc {
  * @mr: reference for the WRITE in progress
  * @rsrc: ring of the last max_dest_rd_atomic READs and atomics
  * @rsrc_head: next slot to fill (unmasked counter)
- * @rsrc_send: next slot to answer (unmasked counter); tail is head - rsrc_used
+ * @rsrc_send: next slot to answer (unmasked counter)
+ * @rsrc_used: slots that remember something; the oldest is rsrc_head - rsrc_used
+ * @comm_est: COMM_EST was raised
+ * @last_wqe: LAST_WQE_REACHED was raised
+ * @pause_timer: the network refused a response; try again
  */
 struct roce_resp {
 	spinlock_t lock;
 	u32 psn;
 	u32 msn;
 	enum roce_seq seq;
-	u8 nak_state;
+	bool nak_sent;
 	u8 min_rnr_timer;
 	bool ack_pending;
 	u8 ack_syndrome;
@@ -396,6 +419,8 @@ struct roce_resp {
 	u32 rsrc_used;
 	struct roce_rsrc *rsrc;
 	bool comm_est;
+	bool last_wqe;
+	struct timer_list pause_timer;
 	struct srn_rwqe rwqe;
 };
 
@@ -413,6 +438,8 @@ enum roce_resp_flag {
  * @dead: set under both half locks by destroy
  * @path: RC: way to the peer; valid from RTR; used under an owner bit, replaced with both bits held
  * @budget: see struct roce_budget
+ * @kickers: softirqs between req->lock and the end of srn_sq_kick(); destroy
+ *           waits for them before the verbs half may go
  */
 struct roce_qp {
 	struct srn_qp *qp;
@@ -428,6 +455,7 @@ struct roce_qp {
 	bool has_path;
 	struct roce_path path;
 	struct roce_budget *budget;
+	atomic_t kickers;
 
 	struct roce_req req ____cacheline_aligned_in_smp;
 	struct roce_resp resp ____cacheline_aligned_in_smp;
@@ -452,27 +480,79 @@ void roce_qp_flush(struct srn_qp *qp);
 void roce_qp_stop(struct srn_qp *qp);
 void roce_qp_free(struct srn_qp *qp);
 void roce_sq_run(struct srn_qp *qp);
-/* req.c */
+/**
+ * struct roce_done - completions of one critical section
+ * @cq: CQ to notify once the lock is dropped
+ * @notify: references taken for it
+ */
+struct roce_done {
+	struct srn_cq *cq;
+	u32 notify;
+};
+
+/** roce_done_add() - account the result of srn_cq_push() and its kin; half lock held. */
+static inline void roce_done_add(struct roce_qp *rqp, struct roce_done *done,
+				 struct srn_cq *cq, int ret)
+{
+	if (ret > 0) {
+		done->cq = cq;
+		done->notify += ret;
+	} else if (ret < 0) {
+		srn_qp_fatal(rqp->qp, IB_EVENT_QP_FATAL);
+	}
+}
+
+/** roce_done_notify() - run the completion handlers; no lock held. */
+static inline void roce_done_notify(struct roce_done *done)
+{
+	for (; done->notify; done->notify--)
+		srn_cq_notify(done->cq);
+}
+
+/* req.c; "lock" is req->lock */
 void roce_req_init(struct roce_qp *rqp);
-void roce_req_reset(struct roce_qp *rqp, u32 psn);
+void roce_req_stop(struct roce_qp *rqp);	/* timers; may sleep */
+void roce_req_reset(struct roce_qp *rqp, u32 psn);	/* lock held */
 void roce_req_run(struct roce_qp *rqp);	/* from sq_run */
-void roce_req_retransmit(struct roce_qp *rqp);	/* go back to psn_una; lock held */
-void roce_req_timer_update(struct roce_qp *rqp, bool progress);	/* lock held */
+/** roce_kick() - run the SQ from softirq; RCU held, no lock. */
+void roce_kick(struct roce_qp *rqp);
+/** roce_req_pause() - the network is full: stop sending for a moment; lock held. */
+void roce_req_pause(struct roce_qp *rqp);
+/** roce_req_seek() - continue sending at @psn, which was sent before or is next; lock held. */
+void roce_req_seek(struct roce_qp *rqp, u32 psn);
+/** roce_req_progress() - something new was acknowledged: counters, timer, window; lock held. */
+void roce_req_progress(struct roce_qp *rqp, u32 packets);
+/** roce_req_go_back() - resend from psn_una at the price of one retry; lock held. Return: false when none is left and the QP failed. */
+bool roce_req_go_back(struct roce_qp *rqp, struct roce_done *done);
+/** roce_req_rnr() - wait @usec, then resend from psn_una; lock held. Return: as roce_req_go_back(). */
+bool roce_req_rnr(struct roce_qp *rqp, u32 usec, struct roce_done *done);
+/** roce_req_retire() - complete what is finished, in order; lock held. */
+void roce_req_retire(struct roce_qp *rqp, struct roce_done *done);
+/**
+ * roce_req_fail() - complete WQE number @index with @status, unfinished ones before it flushed; QP to ERR
+ *
+ * Lock held.
+ */
+void roce_req_fail(struct roce_qp *rqp, u32 index, u8 status, u8 verr,
+		   struct roce_done *done);
+/** roce_req_flush() - complete everything with WR_FLUSH_ERR; lock held. */
+void roce_req_flush(struct roce_qp *rqp, struct roce_done *done);
 
 /* comp.c: responses to the requester */
-/** roce_comp_rx() - one response packet; RCU, softirq. Takes req->lock. Return: kick the SQ afterwards. */
+/** roce_comp_rx() - one response packet; RCU, softirq. Takes req->lock. Return: roce_kick() is due. */
 bool roce_comp_rx(struct roce_qp *rqp, struct roce_rx *rx);
 
-/* resp.c */
+/* resp.c; "lock" is resp->lock */
 void roce_resp_init(struct roce_qp *rqp);
-void roce_resp_reset(struct roce_qp *rqp);
-/** roce_resp_rx() - one RC request packet; RCU, softirq. Takes resp->lock. Return: roce_resp_run() is due. */
+void roce_resp_stop(struct roce_qp *rqp);	/* owner bit for good, timer, work; may sleep */
+void roce_resp_reset(struct roce_qp *rqp);	/* forget everything; lock held */
+void roce_resp_cancel(struct roce_qp *rqp);	/* drop answers not sent yet; lock held */
+void roce_resp_forget(struct roce_qp *rqp);	/* drop every READ and atomic; lock held */
+void roce_resp_flush(struct roce_qp *rqp, struct roce_done *done);	/* lock held */
+/** roce_resp_rx() - one RC request packet; RCU, softirq. Takes the lock. Return: roce_resp_run() is due. */
 bool roce_resp_rx(struct roce_qp *rqp, struct roce_rx *rx);
-/** roce_resp_run() - send what is due: READ responses, atomic results, the ACK. BH off, RCU or owner's context, no lock. */
+/** roce_resp_run() - send what is due: READ responses, atomic results, the ACK. BH off, RCU, no lock. */
 void roce_resp_run(struct roce_qp *rqp);
-void roce_resp_work(struct work_struct *work);
-/** roce_resp_close() - take the responder's owner bit for good; may sleep. */
-void roce_resp_close(struct roce_qp *rqp);
 
 /* ud.c: UD and GSI */
 void roce_ud_run(struct roce_qp *rqp);	/* from sq_run */
@@ -486,7 +566,6 @@ void roce_ud_rx(struct roce_qp *rqp, struct roce_rx *rx);
 struct roce_av {
 	struct ib_pd *pd;
 	struct roce_path path;
-	spinlock_t lock;	/* serialises users of @path's route cache across QPs */
 	u32 number;
 	struct rcu_head rcu;
 };
