@@ -9,7 +9,7 @@
 #include "softrnic.h"
 
 static const struct rdma_stat_desc srn_counter_descs[SRN_CNT_COUNT] = {
-#define X(id, label) [SRN_CNT_##id] = { .name = label },
+#define X(id, label) { .name = label },
 	SRN_COUNTERS(X)
 #undef X
 };

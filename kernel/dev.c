@@ -20,7 +20,7 @@
 /* An OUI of the locally administered kind: no vendor, yet not zero. */
 #define SRN_VENDOR_ID 0x02534e
 #define SRN_VENDOR_PART_ID 1
-#define SRN_FW_VER ((0ULL << 32) | (1 << 16) | 0)	/* SRN_VERSION */
+#define SRN_FW_VER 0x10000ULL	/* SRN_VERSION: major, then 16 and 16 bits */
 
 #define SRN_MAX_MSG_SIZE (1U << 31)
 
