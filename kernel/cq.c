@@ -41,24 +41,22 @@ static void cq_raise_overflow(struct work_struct *work)
 		cq->ibcq.event_handler(&event, cq->ibcq.cq_context);
 }
 
-static struct ib_ucontext *cq_ucontext(struct ib_udata *udata)
-{
-	struct srn_ucontext *uc;
-
-	if (!udata)
-		return NULL;
-	uc = rdma_udata_to_drv_context(udata, struct srn_ucontext, ibuc);
-	return &uc->ibuc;
-}
-
 /* Make a ring and tell user space where it is; nothing to undo on failure. */
 static int cq_make_ring(struct srn_ring *ring, u32 cqe, struct ib_udata *udata)
 {
+	struct srn_ucontext *uc = rdma_udata_to_drv_context(udata,
+							    struct srn_ucontext,
+							    ibuc);
 	struct srn_uresp_cq resp = {};
 	int ret;
 
-	memset(ring, 0, sizeof(*ring));
-	ret = srn_ring_init(ring, cq_ucontext(udata), cqe, SRN_CQE_BYTES,
+	ret = ib_is_udata_in_empty(udata);
+	if (ret)
+		return ret;
+	if (udata && udata->outlen < sizeof(resp))
+		return -EINVAL;
+
+	ret = srn_ring_init(ring, uc ? &uc->ibuc : NULL, cqe, SRN_CQE_BYTES,
 			    &resp.cq);
 	if (ret || !udata)
 		return ret;
@@ -106,11 +104,13 @@ int srn_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	return 0;
 }
 
-/* The consumer's index; the acquire orders its reads before our overwriting. */
+/* The consumer's index: it has read the entries before, they may be overwritten. */
 static u32 cq_cons(const struct srn_cq *cq)
 {
-	return cq->ring.user ? smp_load_acquire(&cq->ring.mem->ctl->cons) :
-			       cq->cons;
+	if (!cq->ring.user)
+		return cq->cons;
+	/* Pairs with the store-release of a polling user. */
+	return smp_load_acquire(&cq->ring.mem->ctl->cons);
 }
 
 /* Copy the unread completions over; cq->lock is held. */

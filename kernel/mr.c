@@ -175,6 +175,9 @@ struct ib_mr *srn_reg_user_mr(struct ib_pd *ibpd, u64 start, u64 length,
 	struct srn_mr *mr;
 	int ret;
 
+	ret = ib_no_udata_io(udata);
+	if (ret)
+		return ERR_PTR(ret);
 	if (access & IB_ZERO_BASED)
 		iova = 0;
 	if (iova + length < iova)
@@ -218,6 +221,9 @@ struct ib_mr *srn_rereg_user_mr(struct ib_mr *ibmr, int flags, u64 start,
 	bool replace = flags & IB_MR_REREG_TRANS;
 	int ret;
 
+	ret = ib_no_udata_io(udata);
+	if (ret)
+		return ERR_PTR(ret);
 	if (mr->kind != SRN_MR_USER)
 		return ERR_PTR(-EINVAL);
 	if (!(flags & IB_MR_REREG_ACCESS))

@@ -47,6 +47,7 @@ int srn_rqe_post(struct srn_ring *ring, u32 *prod, u32 max_sge,
 	if (wr)
 		*bad_wr = wr;
 	*prod = next;
+	/* Pairs with the acquire of srn_ring_prod(). */
 	smp_store_release(&ring->mem->ctl->prod, next);
 	return ret;
 }
@@ -65,8 +66,10 @@ int srn_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	}
 	if (qp->user) {
 		/* The doorbell: it means something in a QP in error only. */
-		if (state == IB_QPS_ERR)
+		mutex_lock(&qp->mutex);
+		if (READ_ONCE(qp->state) == IB_QPS_ERR)
 			qp->dev->ops->qp_flush(qp);
+		mutex_unlock(&qp->mutex);
 		return 0;
 	}
 
@@ -216,12 +219,12 @@ int srn_rq_flush(struct srn_qp *qp)
 	if (qp->srq)
 		return 0;
 
-	/*
-	 * From here on user space rings the doorbell; what it posted without one
-	 * is seen below. Pairs with its barrier between prod and kflags, and with
-	 * the one in srn_post_recv().
-	 */
+	/* From here on user space rings the doorbell. */
 	WRITE_ONCE(ring->mem->ctl->kflags, SRN_RING_DOORBELL);
+	/*
+	 * What it posted without one is seen below. Pairs with its barrier between
+	 * prod and kflags, and with the one in srn_post_recv().
+	 */
 	smp_mb();
 
 	n = ring_posted(ring, &prod);

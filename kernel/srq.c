@@ -48,7 +48,9 @@ int srn_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 {
 	struct srn_srq *srq = to_ssrq(ibsrq);
 	struct srn_uresp_srq resp = {};
-	struct srn_ucontext *uc = NULL;
+	struct srn_ucontext *uc = rdma_udata_to_drv_context(udata,
+							    struct srn_ucontext,
+							    ibuc);
 	int ret;
 
 	if (init->srq_type != IB_SRQT_BASIC)
@@ -57,6 +59,11 @@ int srn_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	    init->attr.max_sge > SRN_MAX_SGE ||
 	    init->attr.srq_limit > init->attr.max_wr)
 		return -EINVAL;
+	ret = ib_is_udata_in_empty(udata);
+	if (ret)
+		return ret;
+	if (udata && udata->outlen < sizeof(resp))
+		return -EINVAL;
 
 	spin_lock_init(&srq->lock);
 	INIT_WORK(&srq->event_work, srq_raise_events);
@@ -64,8 +71,6 @@ int srn_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init,
 	srq->limit = init->attr.srq_limit;
 	srq->srqn = atomic_inc_return(&srqn_next);
 
-	if (udata)
-		uc = rdma_udata_to_drv_context(udata, struct srn_ucontext, ibuc);
 	ret = srn_ring_init(&srq->ring, uc ? &uc->ibuc : NULL,
 			    init->attr.max_wr, srq_stride(srq->max_sge),
 			    &resp.srq);
@@ -110,15 +115,16 @@ static int srq_resize(struct srn_srq *srq, u32 max_wr, s64 limit,
 {
 	struct srn_uresp_srq resp = { .srqn = srq->srqn };
 	struct srn_ureq_modify_srq req = {};
-	struct srn_ucontext *uc = NULL;
-	struct srn_ring ring = {};
+	struct srn_ucontext *uc = rdma_udata_to_drv_context(udata,
+							    struct srn_ucontext,
+							    ibuc);
+	struct srn_ring ring;
 	unsigned long flags;
 	int ret;
 
 	if (srq->ring.user != !!udata)
 		return -EINVAL;
 	if (udata) {
-		uc = rdma_udata_to_drv_context(udata, struct srn_ucontext, ibuc);
 		ret = ib_copy_validate_udata_in(udata, req, resp_addr);
 		if (ret)
 			return ret;
