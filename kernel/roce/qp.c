@@ -84,6 +84,7 @@ struct qp_change {
 	bool new_path;
 	struct roce_rsrc *rsrc;
 	u32 rsrc_max;
+	u32 rsrc_slots;
 	bool new_rsrc;
 };
 
@@ -111,7 +112,8 @@ static int qp_change_prepare(struct roce_qp *rqp, struct ib_qp_attr *attr,
 		c->new_rsrc = true;
 		c->rsrc_max = attr->max_dest_rd_atomic;
 		if (c->rsrc_max) {
-			c->rsrc = kvcalloc(c->rsrc_max, sizeof(*c->rsrc),
+			c->rsrc_slots = roundup_pow_of_two(c->rsrc_max);
+			c->rsrc = kvcalloc(c->rsrc_slots, sizeof(*c->rsrc),
 					   GFP_KERNEL);
 			if (!c->rsrc) {
 				qp_change_undo(c);
@@ -134,6 +136,7 @@ static void qp_change_install(struct roce_qp *rqp, struct qp_change *c)
 		roce_resp_forget(rqp);
 		swap(rqp->resp.rsrc, c->rsrc);
 		rqp->resp.rsrc_max = c->rsrc_max;
+		rqp->resp.rsrc_slots = c->rsrc_slots;
 	}
 }
 

@@ -44,7 +44,7 @@ static void resp_ack(struct roce_resp *resp, u32 psn)
 
 static struct roce_rsrc *resp_rsrc(struct roce_resp *resp, u32 index)
 {
-	return &resp->rsrc[index % resp->rsrc_max];
+	return &resp->rsrc[index & (resp->rsrc_slots - 1)];
 }
 
 static void resp_rsrc_drop(struct roce_rsrc *r)
@@ -58,7 +58,7 @@ static struct roce_rsrc *resp_rsrc_new(struct roce_resp *resp)
 {
 	struct roce_rsrc *r = resp_rsrc(resp, resp->rsrc_head);
 
-	if (resp->rsrc_used == resp->rsrc_max)
+	if (resp->rsrc_used == resp->rsrc_slots)
 		resp_rsrc_drop(r);	/* the oldest, already answered */
 	else
 		resp->rsrc_used++;
@@ -85,8 +85,7 @@ static void resp_complete(struct roce_qp *rqp, struct srn_cqe *cqe,
 	cqe->wr_id = resp->rwqe.wr_id;
 	cqe->qp_num = rqp->qpn;
 	cqe->port_num = 1;
-	if (cqe->status != IB_WC_SUCCESS)
-		srn_count(rqp->dev, RESP_CQE_ERROR);
+	cqe->vlan_id = 0xffff;
 	roce_done_add(rqp, done, resp_cq(rqp),
 		      srn_cq_push(resp_cq(rqp), &rqp->qp->ibqp, cqe, solicited));
 	srn_rwqe_put(&resp->rwqe);

@@ -135,6 +135,8 @@ int roce_path_init(struct roce_path *path, struct srn_dev *dev,
 int roce_path_init_gfp(struct roce_path *path, struct srn_dev *dev,
 		       const struct rdma_ah_attr *attr, u32 lqpn, u32 rqpn,
 		       gfp_t gfp);
+/** roce_path_is_mcast() - is the destination a group? */
+bool roce_path_is_mcast(const struct roce_path *path);
 /** roce_path_fini() - nobody uses the path any more; any context. */
 void roce_path_fini(struct roce_path *path);
 /** roce_path_dst() - a referenced route, cached; BH off. Return: ERR_PTR when there is none now. */
@@ -228,8 +230,9 @@ int roce_batch_send(struct roce_batch *b, struct srn_dev *dev,
  * @skb: skb->data at the BTH
  * @h: transport headers
  * @l3: frame kind
- * @l3hdr: IP header (linear)
+ * @l3hdr: IP header with the lengths of this packet, a copy
  * @net: namespace it arrived in
+ * @dev: netdev it arrived on: a hint, since own addresses arrive on lo
  *
  * Payload is @h.payload_len bytes at offset @h.hdr_len of skb->data, perhaps
  * not linear: roce_rx_*() below walk it.
@@ -240,9 +243,11 @@ struct roce_rx {
 	enum roce_l3 l3;
 	const u8 *l3hdr;
 	struct net *net;
+	const struct net_device *dev;
 };
 
 /* net.c */
+struct roce_net *roce_net_of(const struct net *net);
 int roce_net_init(void);	/* pernet */
 void roce_net_exit(void);
 struct roce_net *roce_net_get(struct net *net);	/* opens the sockets; ERR_PTR(-EADDRINUSE) with one log line */
@@ -259,6 +264,9 @@ bool roce_gid_is_own(struct roce_dev *rdev, const struct in6_addr *gid);
 /** roce_gid_vlan() - VLAN id of an own address, preferring its entry on @ndev; 0xffff for none; RCU. */
 u16 roce_gid_vlan(struct roce_dev *rdev, const struct in6_addr *gid,
 		  const struct net_device *ndev);
+
+/* rx.c */
+int roce_rcv(struct sock *sk, struct sk_buff *skb);	/* encap_rcv of the sockets */
 /** roce_rx_addrs() - addresses of a packet as GIDs. */
 void roce_rx_addrs(const struct roce_rx *rx, struct in6_addr *saddr,
 		   struct in6_addr *daddr);
@@ -389,7 +397,9 @@ struct roce_rsrc {
  * @rwqe: receive WQE in use (rwqe.valid)
  * @off: bytes of the current message placed
  * @mr: reference for the WRITE in progress
- * @rsrc: ring of the last max_dest_rd_atomic READs and atomics
+ * @rsrc_max: max_dest_rd_atomic: how many may be unanswered
+ * @rsrc_slots: size of @rsrc, a power of two, so that counters may wrap
+ * @rsrc: ring of the last READs and atomics
  * @rsrc_head: next slot to fill (unmasked counter)
  * @rsrc_send: next slot to answer (unmasked counter)
  * @rsrc_used: slots that remember something; the oldest is rsrc_head - rsrc_used
@@ -414,6 +424,7 @@ struct roce_resp {
 	u32 dmalen;
 	struct srn_mr *mr;
 	u32 rsrc_max;
+	u32 rsrc_slots;
 	u32 rsrc_head;
 	u32 rsrc_send;
 	u32 rsrc_used;
@@ -438,6 +449,7 @@ enum roce_resp_flag {
  * @dead: set under both half locks by destroy
  * @path: RC: way to the peer; valid from RTR; used under an owner bit, replaced with both bits held
  * @budget: see struct roce_budget
+ * @mcasts: multicast groups it is attached to; under rdev->mcast_lock
  * @kickers: softirqs between req->lock and the end of srn_sq_kick(); destroy
  *           waits for them before the verbs half may go
  */
@@ -455,6 +467,7 @@ struct roce_qp {
 	bool has_path;
 	struct roce_path path;
 	struct roce_budget *budget;
+	unsigned int mcasts;
 	atomic_t kickers;
 
 	struct roce_req req ____cacheline_aligned_in_smp;
@@ -573,7 +586,6 @@ struct roce_av {
 /* ah.c */
 int roce_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init,
 		   struct ib_udata *udata);
-int roce_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int roce_query_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr);
 int roce_destroy_ah(struct ib_ah *ibah, u32 flags);
 
@@ -582,6 +594,8 @@ int roce_attach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 mlid);
 int roce_detach_mcast(struct ib_qp *ibqp, union ib_gid *mgid, u16 mlid);
 /** roce_mcast_rx() - deliver to every attached QP; RCU, softirq. */
 void roce_mcast_rx(struct roce_net *rn, struct roce_rx *rx);
+/** roce_mcast_forget() - a UD QP goes while it may still be attached; may sleep. */
+void roce_mcast_forget(struct roce_qp *rqp);
 /** roce_mcast_exit() - no QP is attached any more: free the groups. */
 void roce_mcast_exit(struct roce_dev *rdev);
 
