@@ -308,7 +308,8 @@ void on_complete(const CU_pTest test, const CU_pSuite suite, const CU_pFailureRe
 
 const char usage[] =
 	"usage: PROGRAM --devices A[@NETNS][,B[@NETNS]] [--quick|--full] [--family 4|6]\n"
-	"               [--filter GLOB]... [--not GLOB]... [--scale N] [--set NAME=VALUE] [--list]\n";
+	"               [--filter GLOB]... [--not GLOB]... [--scale N] [--set NAME=VALUE]\n"
+	"               [--list | --gid]\n";
 
 [[noreturn]] void die(const std::string &why)
 {
@@ -331,7 +332,7 @@ int main(int argc, char **argv)
 {
 	using namespace vt;
 	std::vector<std::string> filters, without;
-	bool list = false;
+	bool list = false, gid = false;
 
 	for (int i = 1; i < argc; i++) {
 		const std::string_view a = argv[i];
@@ -369,6 +370,8 @@ int main(int argc, char **argv)
 			opt.full = true;
 		} else if (a == "--list") {
 			list = true;
+		} else if (a == "--gid") {
+			gid = true;
 		} else if (a == "--help") {
 			fputs(usage, stdout);
 			return 0;
@@ -378,6 +381,15 @@ int main(int argc, char **argv)
 	}
 	if (!list && (opt.devices.empty() || opt.devices.size() > 2))
 		die("--devices takes one device or two");
+
+	if (gid) {
+		try {
+			printf("%d\n", device(opt.devices[0]).find_gid(opt.family).index);
+		} catch (const test_failed &) {
+			return 1;
+		}
+		return 0;
+	}
 
 	registry r;
 	add_tests(r, opt);

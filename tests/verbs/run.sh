@@ -1,0 +1,455 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+#
+# run.sh [--quick|--full] [--type TYPE] [--only SECTION[,SECTION...]]
+#
+# The tests of a live device. Runs inside a guest, as root (scripts/guest.sh):
+#
+#	   namespace h1                       namespace h2
+#	+----------------+                +----------------+
+#	| softrnic d1    |                |    softrnic d2 |
+#	|  v1            |------veth------|            v2  |
+#	| 192.0.2.1/24   |    MTU 4400    |   192.0.2.2/24 |
+#	| 2001:db8::1/64 |                | 2001:db8::2/64 |
+#	+----------------+                +----------------+
+#
+# Sections: links, data, errors, queues, ud, abuse, tools, perf, loss,
+# lifecycle, unload. --type rxe runs them on the kernel's rxe (7.2 only: older ones
+# do not cross namespaces), to see whether a test asks too much.
+#
+# --quick, the default without TEST_LEVEL, is a covering subset for guests with
+# an emulated CPU. Checks go to stdout and to $SRN_OUT/run.txt; the last line
+# has the totals.
+
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+usage='usage: run.sh [--quick|--full] [--type TYPE] [--only SECTION,...]'
+sections=(links data errors queues ud abuse tools perf loss lifecycle unload)
+type=roce
+while [ $# -gt 0 ]; do
+	case $1 in
+	--quick) LEVEL=quick ;;
+	--full) LEVEL=full ;;
+	--type) [ $# -ge 2 ] || die "$usage"; type=$2; shift ;;
+	--only) [ $# -ge 2 ] || die "$usage"; IFS=, read -ra sections <<<"$2"; shift ;;
+	*) die "unknown argument '$1'; $usage" ;;
+	esac
+	shift
+done
+[ "$(id -u)" -eq 0 ] || die "needs root: run it in a guest, scripts/guest.sh --kernel 6.1 -- tests/verbs/run.sh"
+[ -x "$VERBS_BIN/data" ] || die "the test programs are not built: make -C tests/verbs"
+module=$(module_of "$type")
+mtu=4400
+both=d1@h1,d2@h2
+
+cleanup()
+{
+	local rc=$?
+	trap - EXIT
+	# shellcheck disable=SC2046	# process ids
+	kill $(jobs -p) 2>/dev/null || :
+	remove_hosts 2>/dev/null || :
+	rm -rf "$SCRATCH"
+	exit "$rc"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM
+SCRATCH=$(mktemp -d)
+mkdir -p "$(dirname "$RESULTS")"
+: >"$RESULTS"
+measure_scale
+
+add_link()
+{
+	n1 rdma link add d1 type "$type" netdev v1
+	n2 rdma link add d2 type "$type" netdev v2
+}
+
+gid_present()
+{
+	gid d1@h1 4 && gid d1@h1 6 && gid d2@h2 4 && gid d2@h2 6
+}
+
+# --- links: what "rdma link" and the netdev do to the device ---------------------
+
+port_field()
+{
+	n1 rdma link show d1/1 | sed -n "s/.* $1 \([^ ]*\).*/\1/p"
+}
+
+port_is()
+{
+	[ "$(port_field state)" = "$1" ]
+}
+
+mtu_is()
+{
+	[ "$(n1 ibv_devinfo -d d1 | sed -n 's/.*active_mtu:[[:space:]]*\([0-9]*\).*/\1/p')" = "$1" ]
+}
+
+no_gid()
+{
+	! gid d1@h1 4
+}
+
+pingpong()
+{
+	local g1 g2
+	g1=$(gid d1@h1 "${2:-4}") g2=$(gid d2@h2 "${2:-4}") || :
+	pair "$1" 20 tcp:18515 "ibv_rc_pingpong -d d1 -g ${g1:-0} -c -n 20" \
+		"ibv_rc_pingpong -d d2 -g ${g2:-0} -c -n 20 192.0.2.1"
+}
+
+section_links()
+{
+	refused "second link on one netdev is refused [B09]" 'exist' \
+		n1 rdma link add e1 type "$type" netdev v1
+	refused "link on a netdev that is not there" 'no such|not found|invalid|cannot' \
+		n1 rdma link add e1 type "$type" netdev nothing0
+	check "rdma link names the netdev [B30]" grep -q 'netdev v1' <(n1 rdma link show d1/1)
+	check "ibv_devinfo in the namespace [B12,B16]" n1 ibv_devinfo -v -d d1
+	check "GIDs of IPv4 and IPv6 addresses [B37]" gid_present
+	pingpong "traffic between namespaces [B16]"
+
+	check "port goes down with the netdev [B27]" link_down
+	check "port comes back [B27]" link_up
+	check "GIDs come back [B27]" eventually 5 gid_present
+	pingpong "traffic after down and up [B27]"
+
+	ip -n h1 link set v1 mtu 1500
+	check "netdev MTU 1500 gives 1024 [R070,B28]" eventually 5 mtu_is 1024
+	ip -n h1 link set v1 mtu "$mtu"
+	check "netdev MTU $mtu gives 4096 [B28]" eventually 5 mtu_is 4096
+
+	ip -n h1 addr del 192.0.2.1/24 dev v1
+	check "GID goes with its address [B37]" eventually 5 no_gid
+	ip -n h1 addr add 192.0.2.1/24 dev v1
+	check "GID comes with its address [B37]" eventually 5 gid_present
+
+	ip -n h1 link set v1 down
+	ip -n h1 link set v1 name renamed
+	check "netdev renamed [B30]" grep -q 'netdev renamed' <(n1 rdma link show d1/1)
+	ip -n h1 link set renamed name v1
+	ip -n h1 link set v1 up
+	ip -n h1 addr replace 2001:db8::1/64 dev v1 nodad
+	eventually 5 gid_present || :
+	eventually 5 no_tentative || :
+	pingpong "traffic after renames [B30]" 6
+
+	n1 rdma link delete d1
+	check "a deleted link is gone" test -z "$(rdma link show d1/1 2>/dev/null)"
+	n1 rdma link add d1 type "$type" netdev v1
+	check "and can be made again" eventually 5 gid_present
+	other_owner
+	netdev_kinds
+}
+
+link_down()
+{
+	ip -n h1 link set v1 down
+	eventually 5 port_is DOWN
+}
+
+link_up()
+{
+	ip -n h1 link set v1 up
+	# going down took the global address away
+	ip -n h1 addr replace 2001:db8::1/64 dev v1 nodad
+	eventually 5 port_is ACTIVE
+}
+
+# UDP port 4791 of a namespace has one owner.
+other_owner()
+{
+	local name="port 4791 in use by rxe is an error that says so [B08]"
+	if [ "$module" = rdma_rxe ] || ! modprobe -q rdma_rxe; then
+		skip "$name" "needs rxe beside the device"
+		return 0
+	fi
+	ip link add own0 type dummy
+	ip link add own1 type dummy
+	ip link set own0 up
+	ip link set own1 up
+	if rdma link add r0 type rxe netdev own0 2>/dev/null; then
+		refused "$name" 'in use' rdma link add e1 type "$type" netdev own1
+		rdma link delete r0
+	else
+		skip "$name" "rxe adds no link"
+	fi
+	ip link del own0
+	ip link del own1
+	modprobe -qr rdma_rxe || :
+}
+
+# Every kind of netdev carries a device that talks to itself.
+netdev_kinds()
+{
+	local kind addr=198.51.100.1 dev=k0 make
+	for kind in dummy bridge veth macvlan bond tun lo; do
+		dev=k0 addr=198.51.100.1
+		case $kind in
+		macvlan) make="ip link add k0 link v1 type macvlan" ;;
+		veth) make="ip link add k0 type veth peer name k1" ;;
+		tun) make="ip tuntap add k0 mode tun" ;;
+		lo) make=true dev=lo addr=127.0.0.1 ;;
+		*) make="ip link add k0 type $kind" ;;
+		esac
+		# shellcheck disable=SC2086	# words of a command
+		if ! n1 $make 2>/dev/null; then
+			skip "device on $kind [B32,B33]" "the kernel has none"
+			continue
+		fi
+		[ "$kind" != veth ] || n1 ip link set k1 up
+		if [ "$kind" = bond ]; then
+			n1 ip link add k1 type dummy
+			n1 ip link set k1 master k0
+		elif [ "$kind" = bridge ]; then
+			n1 ip link add k1 type dummy
+			n1 ip link set k1 master k0
+			n1 ip link set k1 up
+		fi
+		n1 ip link set "$dev" up
+		[ "$kind" = lo ] || n1 ip addr add "$addr/24" dev "$dev"
+		if n1 timeout 10 rdma link add e1 type "$type" netdev "$dev" 2>"$SCRATCH/err"; then
+			check "device on $kind carries data to itself [B32,B33,B34]" "$VERBS_BIN/data" \
+				--devices e1@h1 --family 4 --scale "$SCALE" --filter 'send v4 mtu 1024'
+			own_rping "rping on $kind to itself [B32,B33,B34]" "$addr"
+			check "its link can be deleted ($kind)" n1 rdma link delete e1
+		else
+			not_ok "device on $kind [B32,B33]" "$(tail -n 1 "$SCRATCH/err")"
+		fi
+		[ "$kind" = lo ] || n1 ip link del k0
+		n1 ip link del k1 2>/dev/null || :
+	done
+}
+
+# rping of h1 with one of its own addresses.
+own_rping()
+{
+	local name=$1 rc=0 pid
+	n1 timeout -k 2 $((15 * SCALE)) rping -s -a "$2" -C 5 -V >"$SCRATCH/server" 2>&1 &
+	pid=$!
+	eventually 5 cm_listens || :
+	n1 timeout -k 2 $((15 * SCALE)) rping -c -a "$2" -C 5 -V >"$SCRATCH/client" 2>&1 || rc=$?
+	kill "$pid" 2>/dev/null || :
+	wait "$pid" || :
+	if [ "$rc" -eq 0 ]; then
+		ok "$name"
+	else
+		not_ok "$name" "client status $rc: $(tail -n 1 "$SCRATCH/client")"
+	fi
+}
+
+# --- our own programs ------------------------------------------------------------
+
+# matrix: data with every operation; a KASAN kernel takes the covering subset.
+section_data()
+{
+	local level=$LEVEL
+	[[ ${SRN_KERNEL:-} != *kasan* ]] || level=quick
+	program 150 data --devices "$both" "--$level"
+	# a device to itself
+	program 60 data --devices d1@h1 --quick --filter 'mtu 1024' --filter 'ud send'
+}
+
+section_errors()
+{
+	program 120 errors --devices "$both" "--$LEVEL"
+	program 60 errors --devices d1@h1 --quick --filter 'access'
+}
+
+section_queues()
+{
+	program 150 queues --devices "$both" "--$LEVEL"
+}
+
+section_ud()
+{
+	program 60 ud --devices "$both" "--$LEVEL" --family 4
+	program 60 ud --devices "$both" "--$LEVEL" --family 6
+}
+
+section_abuse()
+{
+	program 120 abuse --devices "$both" "--$LEVEL"
+}
+
+section_lifecycle()
+{
+	program 150 lifecycle --devices "$both" "--$LEVEL" --set "type=$type" --set "module=$module"
+}
+
+# --- tools of others --------------------------------------------------------------
+
+section_tools()
+{
+	local f addr g1 g2 tool count=10 rounds=1 i
+	# rcopy takes no IPv6 address, only names
+	mkdir -p /etc/netns/h2
+	printf '%s\n' '192.0.2.1 host-v4' '2001:db8::1 host-v6' >/etc/netns/h2/hosts
+	[ "$LEVEL" = quick ] || rounds=5
+	for ((i = 0; i < rounds; i++)); do
+		for f in 4 6; do
+			addr=192.0.2.1
+			[ "$f" = 4 ] || addr=2001:db8::1
+			# the server of rping notices the end, or the disconnect, first
+			server_ends=any
+			pair "rping v$f [B39]" 20 cm "rping -s -a $addr -C $count -V" \
+				"rping -c -a $addr -C $count -V"
+			pair "rping v$f with 60000 bytes [B39]" 20 cm "rping -s -a $addr -C 5 -V -S 60000" \
+				"rping -c -a $addr -C 5 -V -S 60000"
+			server_ends=1
+			pair "ucmatose v$f [B39]" 20 cm "ucmatose -b $addr -c 3 -C $count -S 3000" \
+				"ucmatose -s $addr -c 3 -C $count -S 3000"
+			pair "udaddy v$f [B39]" 20 cm "udaddy -b $addr -c 2 -C $count -S 500" \
+				"udaddy -s $addr -c 2 -C $count -S 500"
+			pair "rstream v$f [B39]" 20 cm "rstream -b $addr -S 4000 -C 50 -T v" \
+				"rstream -s $addr -S 4000 -C 50 -T v"
+			rcopy_files "rcopy v$f [B39]" "host-v$f"
+			g1=$(gid d1@h1 $f) g2=$(gid d2@h2 $f) || :
+			for tool in rc ud srq; do
+				pair "ibv_${tool}_pingpong v$f" 20 tcp:18515 \
+					"ibv_${tool}_pingpong -d d1 -g $g1 -n 100 -s 1000" \
+					"ibv_${tool}_pingpong -d d2 -g $g2 -n 100 -s 1000 192.0.2.1"
+				pair "ibv_${tool}_pingpong v$f, events" 20 tcp:18515 \
+					"ibv_${tool}_pingpong -d d1 -g $g1 -n 100 -s 1000 -e" \
+					"ibv_${tool}_pingpong -d d2 -g $g2 -n 100 -s 1000 -e 192.0.2.1"
+			done
+			pair "ibv_rc_pingpong v$f, 64 KiB, MTU 4096, checked" 20 tcp:18515 \
+				"ibv_rc_pingpong -d d1 -g $g1 -n 30 -s 65536 -m 4096 -c" \
+				"ibv_rc_pingpong -d d2 -g $g2 -n 30 -s 65536 -m 4096 -c 192.0.2.1"
+			pair "ibv_rc_pingpong v$f, ibv_wr_* interface" 20 tcp:18515 \
+				"ibv_rc_pingpong -d d1 -g $g1 -n 50 -N" \
+				"ibv_rc_pingpong -d d2 -g $g2 -n 50 -N 192.0.2.1"
+		done
+		server_ends=any
+		pair "rping v6 link-local [B39]" 20 cm "rping -s -a ::0 -C 5 -V" \
+			"rping -c -a $(link_local)%v2 -C 5 -V"
+		server_ends=1
+	done
+}
+
+link_local()
+{
+	ip -n h1 -6 -o addr show dev v1 scope link | sed -n 's/.*inet6 \([^/]*\).*/\1/p' | head -n 1
+}
+
+same_copy()
+{
+	cmp "$SCRATCH/source" "$SCRATCH/copy"
+}
+
+rcopy_files()
+{
+	head -c 300000 /dev/urandom >"$SCRATCH/source"
+	rm -f "$SCRATCH/copy"
+	server_ends=0 verify=same_copy
+	pair "$1" 20 cm rcopy "rcopy $SCRATCH/source $2:$SCRATCH/copy"
+	server_ends=1 verify=true
+}
+
+# perf NAME ARGS: one perftest tool, on both hosts with the same arguments.
+perf()
+{
+	local name=$1 tool=$2 args="${*:3}"
+	pair "$name" 25 tcp:18515 "$tool -d d1 -x $g1 -F $args" \
+		"$tool -d d2 -x $g2 -F $args 192.0.2.1"
+}
+
+section_perf()
+{
+	local f verb kind families=(4) g1 g2
+	[ "$LEVEL" = quick ] || families=(4 6)
+	for f in "${families[@]}"; do
+		g1=$(gid d1@h1 "$f") g2=$(gid d2@h2 "$f") || :
+		for verb in send write read atomic; do
+			perf "ib_${verb}_bw v$f, polling" "ib_${verb}_bw" -n 50
+			perf "ib_${verb}_lat v$f, polling" "ib_${verb}_lat" -n 100
+			# perftest has no events with writes
+			[ "$verb" != write ] || continue
+			perf "ib_${verb}_bw v$f, events" "ib_${verb}_bw" -n 50 -e
+			perf "ib_${verb}_lat v$f, events" "ib_${verb}_lat" -n 50 -e
+		done
+		perf "ib_send_bw v$f, UD" ib_send_bw -n 50 -c UD -s 1024
+		perf "ib_send_lat v$f, UD" ib_send_lat -n 50 -c UD
+		perf "ib_send_bw v$f, SRQ" ib_send_bw -n 50 --use-srq -q 2
+		perf "ib_write_bw v$f, both directions, 4 queue pairs" ib_write_bw -n 50 -b -q 4
+		perf "ib_write_bw v$f, 1 MiB" ib_write_bw -n 10 -s 1048576
+		perf "ib_write_lat v$f, inline 220" ib_write_lat -n 50 -I 220
+	done
+	pair "ib_send_bw over rdma_cm" 25 tcp:18515 "ib_send_bw -R -n 50 -F" "ib_send_bw -R -n 50 -F 192.0.2.1"
+	pair "ib_write_lat over rdma_cm" 25 tcp:18515 "ib_write_lat -R -n 50 -F" \
+		"ib_write_lat -R -n 50 -F 192.0.2.1"
+	if [ "$LEVEL" = full ]; then
+		perf "ib_send_bw, all sizes" ib_send_bw -n 20 -a
+		perf "ib_write_bw, all sizes" ib_write_bw -n 20 -a
+		perf "ib_read_bw, all sizes" ib_read_bw -n 20 -a
+	fi
+}
+
+# --- a bad cable -------------------------------------------------------------------
+
+section_loss()
+{
+	local what
+	if ! ip netns exec h1 tc qdisc add dev v1 root netem loss 0% 2>/dev/null; then
+		skip "loss" "the kernel has no netem"
+		return 0
+	fi
+	n1 tc qdisc del dev v1 root
+	for what in 'loss 1%' 'loss 5%' 'delay 500us reorder 75% 50%' 'duplicate 5%' \
+		'corrupt 1%' 'delay 1ms 1ms'; do
+		# shellcheck disable=SC2086	# words of netem
+		n1 tc qdisc replace dev v1 root netem $what limit 10000
+		# shellcheck disable=SC2086
+		n2 tc qdisc replace dev v2 root netem $what limit 10000
+		program 100 traffic --devices "$both" "--$LEVEL" --set "cable=$what"
+	done
+	n1 tc qdisc del dev v1 root
+	n2 tc qdisc del dev v2 root
+	pingpong "traffic on the good cable again"
+}
+
+# --- the end --------------------------------------------------------------------------
+
+nothing_left()
+{
+	! rdma resource show 2>/dev/null | grep -E '^[0-9]+: (d1|d2):' |
+		grep -qE '(pd|cq|qp|mr) ([2-9]|[1-9][0-9])'
+}
+
+section_unload()
+{
+	check "no resources are left [B15]" eventually 5 nothing_left
+	check "link delete d1" timeout 10 rdma link delete d1
+	check "link delete d2" timeout 10 rdma link delete d2
+	check "no UDP port is left open [B07]" test -z "$(n1 ss -Hlun 'sport = :4791')"
+	check "module reference count is 0 [B15]" eventually 5 test "$(refcount "$module")" = 0
+	check "rmmod [B15]" rmmod "$module"
+	check "and the next link loads it again [B01]" n1 rdma link add d1 type "$type" netdev v1
+	check "which works" eventually 5 gid d1@h1 4
+	rdma link delete d1 || :
+	rmmod "$module" || :
+}
+
+# --- all of it -----------------------------------------------------------------------
+
+report "# kernel $(uname -r), type $type, $LEVEL, deadlines x$SCALE"
+remove_hosts
+make_hosts "$mtu"
+if ! n1 rdma link add d1 type "$type" netdev v1 2>"$SCRATCH/err" ||
+	! n2 rdma link add d2 type "$type" netdev v2 2>"$SCRATCH/err"; then
+	not_ok "rdma link add type $type [B01,B16]" "$(tail -n 1 "$SCRATCH/err")"
+	finish || exit 1
+fi
+ok "rdma link add loads the module and makes devices in namespaces [B01,B16]"
+eventually 5 gid_present || not_ok "GIDs" "not all of the addresses have one"
+for section in "${sections[@]}"; do
+	[ "$(type -t "section_$section")" = function ] || die "no section '$section'; there are: links data errors queues ud abuse tools perf loss lifecycle unload"
+	from=$SECONDS
+	report "# $section"
+	"section_$section"
+	report "# $section: $((SECONDS - from)) s"
+done
+finish
