@@ -15,6 +15,8 @@
 #	EMBEDDED_FILENAME	helps readers who find a file alone
 #	COMPLEX_MACRO, MACRO_WITH_FLOW_CONTROL, MACRO_ARG_UNUSED
 #				macros that expand tables of names
+#	BRACKET_SPACE		designated initialisers that a macro makes
+#	ALLOC_WITH_SIZEOF	wants kzalloc_obj(), which only 7.x kernels have
 #	MEMORY_BARRIER		wants the comment on the line before, where
 #				ours is above the statement or function
 
@@ -85,7 +87,7 @@ if [ "${#kernel_files[@]}" -gt 0 ]; then
 			--max-line-length=100 \
 			--ignore FILE_PATH_CHANGES,SPDX_LICENSE_TAG,EMBEDDED_FILENAME \
 			--ignore COMPLEX_MACRO,MACRO_WITH_FLOW_CONTROL,MACRO_ARG_UNUSED \
-			--ignore MEMORY_BARRIER \
+			--ignore MEMORY_BARRIER,ALLOC_WITH_SIZEOF,BRACKET_SPACE \
 			-f "${kernel_files[@]/#/../}" 2>/dev/null) |
 			sed 's|^\.\./||' >"$problems" || :
 		grep ': CHECK:' "$problems" | sed 's/^/note /' | head -n 30 || :

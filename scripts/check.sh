@@ -37,9 +37,7 @@ suite()
 		echo "$needs is missing" | tee "$log"
 		rc=1
 	else
-		"$@" </dev/null > >(tee "$log") 2>&1 || rc=$?
-		# let tee finish
-		wait "$!" 2>/dev/null || :
+		"$@" </dev/null 2>&1 | tee "$log" || rc=$?
 	fi
 	totals=$(sed -n 's/^\([a-z0-9-]*: \)\?\([0-9]\+ passed, [0-9]\+ failed\(, [0-9]\+ skipped\)\?\)$/\2/p' \
 		"$log" | tail -n 1)
@@ -71,18 +69,18 @@ need_packages "build and run the tests" make gcc g++ clang libclang-rt-14-dev \
 case $stage in
 quick)
 	suite style scripts/check-style.sh "$s/check-style.sh"
-	suite unit tests/unit/Makefile make -C "$SRN_TOP/tests/unit" check
-	suite fuzz tests/fuzz/Makefile make -C "$SRN_TOP/tests/fuzz" check
+	suite unit tests/unit/Makefile make --no-print-directory -C "$SRN_TOP/tests/unit" check
+	suite fuzz tests/fuzz/Makefile make --no-print-directory -C "$SRN_TOP/tests/fuzz" check
 	suite module-6.12 kernel/Kbuild "$s/build-module.sh" 6.12
 	suite module-6.1 kernel/Kbuild "$s/build-module.sh" 6.1
 	suite provider provider/CMakeLists.txt "$s/build-provider.sh"
-	suite verbs-build tests/verbs/Makefile make -C "$SRN_TOP/tests/verbs"
+	suite verbs-build tests/verbs/Makefile make --no-print-directory -C "$SRN_TOP/tests/verbs"
 	suite verbs-6.1 tests/verbs/run.sh "$s/guest.sh" --kernel 6.1 \
 		--timeout 540 -- "$SRN_TOP/tests/verbs/run.sh"
 	;;
 full)
 	suite provider provider/CMakeLists.txt "$s/build-provider.sh"
-	suite verbs-build tests/verbs/Makefile make -C "$SRN_TOP/tests/verbs"
+	suite verbs-build tests/verbs/Makefile make --no-print-directory -C "$SRN_TOP/tests/verbs"
 	suite module-6.1 kernel/Kbuild "$s/build-module.sh" 6.1
 	suite interop-6.1 tests/verbs/run-interop.sh "$s/guest.sh" --kernel 6.1 \
 		--name interop-6.1 --timeout 480 -- "$SRN_TOP/tests/verbs/run-interop.sh"
