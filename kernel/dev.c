@@ -324,5 +324,7 @@ int srn_dev_register(struct srn_dev *dev, const char *name)
 
 	dev->port_state = srn_port_state(dev);
 	ib_mark_name_assigned_by_user(&dev->ibdev);
-	return ib_register_device(&dev->ibdev, name, NULL);
+	ret = ib_register_device(&dev->ibdev, name, NULL);
+	/* The core's word for a name that is taken. */
+	return ret == -ENFILE ? -EEXIST : ret;
 }
