@@ -71,6 +71,7 @@ quick)
 	suite style scripts/check-style.sh "$s/check-style.sh"
 	suite unit tests/unit/Makefile make --no-print-directory -C "$SRN_TOP/tests/unit" check
 	suite fuzz tests/fuzz/Makefile make --no-print-directory -C "$SRN_TOP/tests/fuzz" check
+	suite compat tests/compat "$s/check-compat.sh" 6.1 6.12
 	suite module-6.12 kernel/Kbuild "$s/build-module.sh" 6.12
 	suite module-6.1 kernel/Kbuild "$s/build-module.sh" 6.1
 	suite provider provider/CMakeLists.txt "$s/build-provider.sh"
@@ -87,6 +88,7 @@ full)
 	suite uml-7.2 scripts/build-uml.sh "$s/build-uml.sh" plain
 	# once more: the kernel source brings checkpatch
 	suite style scripts/check-style.sh "$s/check-style.sh"
+	suite compat-7.2 tests/compat "$s/check-compat.sh" 7.2
 	suite module-7.2 kernel/Kbuild "$s/build-module.sh" 7.2
 	suite verbs-7.2 tests/verbs/run.sh "$s/guest.sh" --kernel 7.2 \
 		--timeout 480 -- "$SRN_TOP/tests/verbs/run.sh"
