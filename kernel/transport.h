@@ -14,8 +14,10 @@
  * @netdev_ok: may a device stand on @ndev? 0, or -errno with @extack-like
  *             message printed by the transport; under RTNL
  * @dev_init: sockets and tables of one device; task, may sleep. dev->ndev and
- *            dev->net are set, the ib_device is not registered yet.
- * @dev_exit: undo @dev_init; from dealloc_driver, no QP is left
+ *            dev->net are set, the ib_device is not registered yet. Sets
+ *            dev->tdev when, and only when, it returns 0.
+ * @dev_exit: undo @dev_init; from dealloc_driver when dev->tdev is set, no QP
+ *            is left
  * @set_ops: add the transport's verbs (ib_set_device_ops())
  * @port_immutable: core caps of the port
  * @qp_check: is this QP type and are these attributes possible? 0 or -errno
@@ -28,7 +30,8 @@
  * @qp_flush: state is ERR: complete everything outstanding; task context
  * @qp_stop: destroy: mark the engine dead under both half locks, stop timers and
  *           work, wait for senders; the core has closed the SQ and erased
- *           the QPN. May sleep. After it nobody touches qp.
+ *           the QPN. May sleep. After it nobody touches qp. Also undoes a
+ *           @qp_init that no @qp_ready followed.
  * @qp_free: free the engine after a grace period (kfree_rcu)
  * @sq_run: the only way to send: called with the SQ owner bit, BH off, no lock
  * @mtu_changed: dev->ndev has a new MTU
