@@ -221,10 +221,10 @@ kvm_works()
 	"$boot no") return 1 ;;
 	esac
 	say "trying whether /dev/kvm runs a guest (8 seconds at most)"
-	if timeout -k 1 8 qemu-system-x86_64 -accel kvm -cpu host -m 512 -nodefaults \
+	if { timeout -k 1 8 qemu-system-x86_64 -accel kvm -cpu host -m 512 -nodefaults \
 		-no-reboot -display none -kernel "$kdir/boot/vmlinuz" -initrd "$initramfs" \
 		-serial "file:$run/kvm.log" -append "console=ttyS0 quiet softrnic.probe panic=-1" \
-		</dev/null >/dev/null 2>&1 && grep -q 'softrnic: probe' "$run/kvm.log"; then
+		</dev/null >/dev/null; } 2>/dev/null && grep -q 'softrnic: probe' "$run/kvm.log"; then
 		echo "$boot yes" >"$verdict"
 	else
 		echo "$boot no" >"$verdict"
