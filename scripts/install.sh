@@ -82,7 +82,7 @@ naming_rules()
 	cat <<-END
 	$mark
 	# from $theirs, with softrnic's devices left out so that they keep their name
-	SUBSYSTEM=="infiniband", ATTR{hca_type}=="softrnic*", GOTO="softrnic_keeps_its_name"
+	SUBSYSTEM=="infiniband", ATTR{node_desc}=="softrnic*", GOTO="softrnic_keeps_its_name"
 	END
 	cat "$theirs"
 	printf '\nLABEL="softrnic_keeps_its_name"\n'
@@ -97,7 +97,7 @@ for theirs in /usr/lib/udev/rules.d /lib/udev/rules.d; do
 	theirs=$theirs/60-rdma-persistent-naming.rules
 	[ -f "$theirs" ] || continue
 	if [ -f "$naming" ] && ! is_ours "$naming"; then
-		say "$naming is yours and stays as it is: to keep the names of softrnic devices, let it skip ATTR{hca_type}==\"softrnic*\""
+		say "$naming is yours and stays as it is: to keep the names of softrnic devices, let it skip ATTR{node_desc}==\"softrnic*\""
 	else
 		naming_rules "$theirs" >"$naming.new"
 		mv "$naming.new" "$naming"
