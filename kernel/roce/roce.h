@@ -115,11 +115,15 @@ struct roce_path {
 	int oif;
 	u8 tos;
 	u8 ttl;
+	u8 sl;
 	u8 prio;
 	u32 flow_label;
 	u16 sport;
 	struct dst_cache cache;
 };
+
+/** roce_active_mtu() - roce.c: largest IB MTU that fits the netdev (R070). */
+enum ib_mtu roce_active_mtu(const struct srn_dev *dev);
 
 /* path.c */
 /**
