@@ -5,8 +5,8 @@
  * The kernel is the producer and writes under cq->lock from any context. What
  * user space is promised, beyond the rules of softrnic-abi.h:
  *
- *  - Arming: store SRN_ARM_* to ctl->arm, execute a full barrier, poll once
- *    more. The kernel stores prod, executes a full barrier, then looks at arm,
+ *  - Arming: store SRN_ARM_* and cons to ctl->arm, execute a full barrier, poll
+ *    once more. The kernel stores prod, executes a full barrier, then looks at arm,
  *    so one of the two sees the other. An event takes the arming away. A
  *    consumer that has armed for NEXT must not weaken it to SOLICITED.
  *  - Error completions count as solicited.
@@ -158,21 +158,34 @@ int srn_resize_cq(struct ib_cq *ibcq, unsigned int cqe, struct ib_udata *udata)
 	return ret;
 }
 
-/* Does this completion wake the consumer? Takes the arming away if so. */
-static bool cq_fires(struct srn_cq *cq, bool solicited)
+/* Was completion @index still unread when the consumer wrote @arm? */
+static bool cq_armed_before(u32 arm, u32 index)
+{
+	u32 cons = arm >> SRN_ARM_CONS_SHIFT;
+
+	/* 30-bit serial numbers; a CQ holds far fewer completions. */
+	return !((index - cons) & BIT(31 - SRN_ARM_CONS_SHIFT));
+}
+
+/* Does completion @index wake the consumer? Takes the arming away if so. */
+static bool cq_fires(struct srn_cq *cq, u32 index, bool solicited)
 {
 	u32 *arm = cq->ring.user ? &cq->ring.mem->ctl->arm : &cq->arm;
 	u32 now = READ_ONCE(*arm);
+	u32 mode = now & SRN_ARM_MODE;
 
-	if (likely(now != SRN_ARM_NEXT &&
-		   !(now == SRN_ARM_SOLICITED && solicited)))
+	if (likely(mode == SRN_ARM_NONE))
 		return false;
-	if (!cq->ring.user) {
-		*arm = SRN_ARM_NONE;
-		return true;
+	if (mode == SRN_ARM_SOLICITED && !solicited) {
+		/* An arming that waits long must not become one of the future. */
+		if (!(index & 0xffffff))
+			cmpxchg(arm, now, mode | index << SRN_ARM_CONS_SHIFT);
+		return false;
 	}
-	/* User space may write meanwhile; what it armed is served, whatever it is. */
-	return xchg(arm, SRN_ARM_NONE) != SRN_ARM_NONE;
+	if (!cq_armed_before(now, index))
+		return false;
+	/* What user space arms meanwhile is served, whatever it is. */
+	return (xchg(arm, SRN_ARM_NONE) & SRN_ARM_MODE) != SRN_ARM_NONE;
 }
 
 static void cq_count_error(struct srn_cq *cq, const struct srn_cqe *cqe)
@@ -221,7 +234,7 @@ int srn_cq_push(struct srn_cq *cq, struct ib_qp *qp, const struct srn_cqe *cqe,
 
 	if (ring->user)
 		smp_mb();	/* pairs with the barrier of an arming user */
-	if (cq_fires(cq, solicited)) {
+	if (cq_fires(cq, ring->idx - 1, solicited)) {
 		refcount_inc(&cq->notifiers);
 		ret = 1;
 	}
@@ -290,15 +303,16 @@ int srn_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct srn_cq *cq = to_scq(ibcq);
 	unsigned long irqflags;
-	u32 *arm;
+	u32 *arm, cons;
 	int ret;
 
 	spin_lock_irqsave(&cq->lock, irqflags);
 	arm = cq->ring.user ? &cq->ring.mem->ctl->arm : &cq->arm;
+	cons = cq_cons(cq) << SRN_ARM_CONS_SHIFT;
 	if ((flags & IB_CQ_SOLICITED_MASK) == IB_CQ_NEXT_COMP)
-		WRITE_ONCE(*arm, SRN_ARM_NEXT);
-	else if (READ_ONCE(*arm) != SRN_ARM_NEXT)
-		WRITE_ONCE(*arm, SRN_ARM_SOLICITED);
+		WRITE_ONCE(*arm, cons | SRN_ARM_NEXT);
+	else if ((READ_ONCE(*arm) & SRN_ARM_MODE) != SRN_ARM_NEXT)
+		WRITE_ONCE(*arm, cons | SRN_ARM_SOLICITED);
 	ret = (flags & IB_CQ_REPORT_MISSED_EVENTS) &&
 	      cq_cons(cq) != cq->ring.idx;
 	spin_unlock_irqrestore(&cq->lock, irqflags);

@@ -143,7 +143,7 @@ struct srn_ring {
  * @lock: protects everything below; irq-safe, innermost
  * @ring: @ring.idx is prod
  * @cons: consumer index of a kernel CQ
- * @arm: SRN_ARM_* of a kernel CQ
+ * @arm: arming of a kernel CQ, as srn_ring_ctl.arm
  * @overflow: a CQE was lost; no more are written
  * @notifiers: base reference plus one for each event that is being delivered;
  *             destroy waits for zero, since events are raised outside all locks

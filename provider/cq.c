@@ -169,16 +169,23 @@ int srn_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 int srn_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct srn_cq *cq = to_srn_cq(ibcq);
-	uint32_t none = SRN_ARM_NONE;
+	struct srn_ring_ctl *ctl = cq->ring.ctl;
+	uint32_t armed, arm;
 
 	pthread_spin_lock(&cq->arm_lock);
-	if (solicited_only)
-		__atomic_compare_exchange_n(&cq->ring.ctl->arm, &none,
-					    SRN_ARM_SOLICITED, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
-	else
-		__atomic_store_n(&cq->ring.ctl->arm, SRN_ARM_NEXT,
+	arm = __atomic_load_n(&ctl->cons, __ATOMIC_RELAXED)
+	      << SRN_ARM_CONS_SHIFT;
+	if (!solicited_only) {
+		__atomic_store_n(&ctl->arm, arm | SRN_ARM_NEXT,
 				 __ATOMIC_RELEASE);
+	} else {
+		armed = __atomic_load_n(&ctl->arm, __ATOMIC_RELAXED);
+		if ((armed & SRN_ARM_MODE) != SRN_ARM_NEXT)
+			/* Fails when the kernel raises an event just now. */
+			__atomic_compare_exchange_n(
+				&ctl->arm, &armed, arm | SRN_ARM_SOLICITED,
+				false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	pthread_spin_unlock(&cq->arm_lock);
 	return 0;

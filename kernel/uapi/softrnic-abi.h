@@ -33,8 +33,10 @@
  * @prod: entries produced so far (user for SQ, RQ, SRQ; kernel for CQ)
  * @kflags: SRN_RING_* written by the kernel, advice for the user
  * @cons: entries consumed so far (kernel for SQ, RQ, SRQ; user for CQ)
- * @arm: CQ only: SRN_ARM_*; the user stores it, the kernel exchanges it for
- *       SRN_ARM_NONE when it raises the event
+ * @arm: CQ only: SRN_ARM_* in the low two bits, above them the low 30 bits of
+ *       cons when it was armed, so that a completion that was polled before is never
+ *       the one that raises the event. The user stores it, the kernel exchanges it
+ *       for SRN_ARM_NONE when it raises the event
  *
  * SQ: @cons moves when a WQE has completed, signalled or not.
  */
@@ -60,6 +62,8 @@ struct srn_ring_ctl {
 #define SRN_ARM_NONE 0u
 #define SRN_ARM_SOLICITED 1u
 #define SRN_ARM_NEXT 2u
+#define SRN_ARM_MODE 3u
+#define SRN_ARM_CONS_SHIFT 2
 
 /* One scatter/gather element; same layout as struct ibv_sge. */
 struct srn_sge {
