@@ -31,15 +31,16 @@ void srn_dev_gone(struct srn_dev *dev)
 
 /*
  * RTNL makes sure that the notifier either comes later and finds the device
- * or has been here for this netdev already.
+ * or has been here for this netdev already, which then is in @net no more.
  */
-static int srn_dev_list(struct srn_dev *dev)
+static int srn_dev_list(struct srn_dev *dev, const struct net *net)
 {
 	struct srn_dev *other;
 	int ret = 0;
 
 	ASSERT_RTNL();
-	if (dev->ndev->reg_state != NETREG_REGISTERED)
+	if (dev->ndev->reg_state != NETREG_REGISTERED ||
+	    dev_net(dev->ndev) != net || dev->net != net)
 		return -ENODEV;
 
 	mutex_lock(&srn_devs_lock);
@@ -90,24 +91,44 @@ static bool srn_dev_went_away(struct srn_dev *dev)
 	return dead;
 }
 
+/* The namespace of @ndev, held: it must not end while sockets are opened in it. */
+static struct net *srn_newlink_net(const struct srn_transport_ops *ops,
+				   struct net_device *ndev)
+{
+	struct net *net;
+	int ret;
+
+	ASSERT_RTNL();
+	if (ndev->reg_state != NETREG_REGISTERED)
+		return ERR_PTR(-ENODEV);
+	ret = ops->netdev_ok ? ops->netdev_ok(ndev) : 0;
+	if (ret)
+		return ERR_PTR(ret);
+	net = maybe_get_net(dev_net(ndev));
+	return net ? net : ERR_PTR(-ENODEV);
+}
+
 static int srn_newlink(const struct srn_transport_ops *ops, const char *name,
 		       struct net_device *ndev)
 {
 	struct srn_dev *dev;
+	struct net *net;
 	int ret;
 
 	rtnl_lock();
-	ret = ops->netdev_ok ? ops->netdev_ok(ndev) : 0;
+	net = srn_newlink_net(ops, ndev);
 	rtnl_unlock();
-	if (ret)
-		return ret;
+	if (IS_ERR(net))
+		return PTR_ERR(net);
 
 	dev = srn_dev_alloc(ndev, ops);
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
+	if (IS_ERR(dev)) {
+		ret = PTR_ERR(dev);
+		goto err_net;
+	}
 
 	rtnl_lock();
-	ret = srn_dev_list(dev);
+	ret = srn_dev_list(dev, net);
 	rtnl_unlock();
 	if (ret)
 		goto err_dealloc;
@@ -122,12 +143,15 @@ static int srn_newlink(const struct srn_transport_ops *ops, const char *name,
 	else
 		srn_port_event(dev);
 	put_device(&dev->ibdev.dev);
+	put_net(net);
 	return ret;
 
 err_put:
 	put_device(&dev->ibdev.dev);
 err_dealloc:
 	ib_dealloc_device(&dev->ibdev);
+err_net:
+	put_net(net);
 	return ret;
 }
 
