@@ -86,7 +86,7 @@ static void ext_parse(const u8 *p, u32 flags, struct roce_hdr *h)
 {
 	if (flags & BTH_F_DETH) {
 		h->qkey = wire_get32(p);
-		h->sqpn = wire_get24(p + 5);
+		h->sqpn = wire_get32(p + 4) & 0xffffff;
 		p += DETH_BYTES;
 	}
 	if (flags & BTH_F_RETH) {
@@ -121,28 +121,32 @@ static void ext_parse(const u8 *p, u32 flags, struct roce_hdr *h)
 
 enum bth_err bth_parse(const u8 *t, size_t len, struct roce_hdr *h)
 {
+	u32 w0, w1, w2, op;
 	size_t need;
-	u32 op;
 
 	if (len < BTH_BYTES + ICRC_BYTES)
 		return BTH_ERR_SHORT;
 	if (len & 3 || len > ROCE_TRANSPORT_MAX)
 		return BTH_ERR_ALIGN;
 
-	h->tver = t[1] & 0x0f;
+	w0 = wire_get32(t);
+	w1 = wire_get32(t + 4);
+	w2 = wire_get32(t + 8);
+
+	h->tver = w0 >> 16 & 0x0f;
 	if (h->tver)
 		return BTH_ERR_TVER;
 
-	h->opcode = t[0];
-	h->se = t[1] >> 7;
-	h->migreq = t[1] >> 6 & 1;
-	h->pad = t[1] >> 4 & 3;
-	h->pkey = wire_get16(t + 2);
-	h->fecn = t[4] >> 7;
-	h->becn = t[4] >> 6 & 1;
-	h->dqpn = wire_get24(t + 5);
-	h->ackreq = t[8] >> 7;
-	h->psn = wire_get24(t + 9);
+	h->opcode = (u8)(w0 >> 24);
+	h->se = w0 >> 23 & 1;
+	h->migreq = w0 >> 22 & 1;
+	h->pad = w0 >> 20 & 3;
+	h->pkey = (u16)w0;
+	h->fecn = w1 >> 31;
+	h->becn = w1 >> 30 & 1;
+	h->dqpn = w1 & 0xffffff;
+	h->ackreq = w2 >> 31;
+	h->psn = w2 & 0xffffff;
 
 	op = op_table[h->opcode];
 	h->flags = op & OP_FLAGS_MASK;

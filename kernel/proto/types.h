@@ -26,6 +26,10 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
 typedef uint32_t __be32;
+
+#ifndef __always_inline
+#define __always_inline inline __attribute__((__always_inline__))
+#endif
 #endif
 
 #ifdef __cplusplus
@@ -39,48 +43,48 @@ typedef uint32_t __be32;
 /*
  * Big-endian loads and stores at any alignment. Written with bytes so that
  * they mean the same in every host; compilers fold each into one load and a
- * byte swap.
+ * byte swap, once it is inline: kernels built for size would call it.
  */
-static inline u16 wire_get16(const u8 *p)
+static __always_inline u16 wire_get16(const u8 *p)
 {
 	return (u16)(p[0] << 8 | p[1]);
 }
 
-static inline u32 wire_get24(const u8 *p)
+static __always_inline u32 wire_get24(const u8 *p)
 {
 	return (u32)p[0] << 16 | (u32)p[1] << 8 | p[2];
 }
 
-static inline u32 wire_get32(const u8 *p)
+static __always_inline u32 wire_get32(const u8 *p)
 {
 	return (u32)p[0] << 24 | wire_get24(p + 1);
 }
 
-static inline u64 wire_get64(const u8 *p)
+static __always_inline u64 wire_get64(const u8 *p)
 {
 	return (u64)wire_get32(p) << 32 | wire_get32(p + 4);
 }
 
-static inline void wire_put16(u8 *p, u16 v)
+static __always_inline void wire_put16(u8 *p, u16 v)
 {
 	p[0] = (u8)(v >> 8);
 	p[1] = (u8)v;
 }
 
-static inline void wire_put24(u8 *p, u32 v)
+static __always_inline void wire_put24(u8 *p, u32 v)
 {
 	p[0] = (u8)(v >> 16);
 	p[1] = (u8)(v >> 8);
 	p[2] = (u8)v;
 }
 
-static inline void wire_put32(u8 *p, u32 v)
+static __always_inline void wire_put32(u8 *p, u32 v)
 {
 	p[0] = (u8)(v >> 24);
 	wire_put24(p + 1, v & 0xffffff);
 }
 
-static inline void wire_put64(u8 *p, u64 v)
+static __always_inline void wire_put64(u8 *p, u64 v)
 {
 	wire_put32(p, (u32)(v >> 32));
 	wire_put32(p + 4, (u32)v);
