@@ -56,7 +56,7 @@ void seed(const std::string &name, const bytes &f)
 	write("bth", name, {static_cast<uint8_t>(len), static_cast<uint8_t>(len >> 8)},
 	      p->transport.first(std::min<size_t>(len, ROCE_HDR_MAX)));
 	write("icrc", name, {kind, 8, 0}, p->from_l3.first(p->from_l3.size() - ICRC_BYTES));
-	write("crc", name, {0, 0, 0, 7, 0, 3, 0}, p->from_l3);
+	write("crc", name, {2, 0, 17, 0, 0xff, 0xff, 0xff, 0xff}, p->from_l3);
 }
 
 } /* namespace */
@@ -100,6 +100,10 @@ int main(int argc, char **argv)
 			seed("op-" + std::to_string(o.opcode) + "-" + std::to_string(l3),
 			     frame::build(n, h, bytes(payload, 0x5a), test_crc));
 		}
+
+	for (size_t len : {47, 48, 88, 100, 1279, 1280, 1600, 4108})
+		write("crc", "length-" + std::to_string(len),
+		      {1, 3, 45, 0, 0xe3, 0x20, 0xbb, 0xde}, bytes(len, 0xa7));
 
 	for (uint8_t s : {0x00, 0x1f, 0x20, 0x3f, 0x60, 0x63, 0x80, 0xff})
 		write("aeth", "syndrome-" + std::to_string(s), {s, s, 0, 0, 0}, {});
