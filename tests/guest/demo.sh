@@ -38,6 +38,8 @@ run()
 fail()
 {
 	printf 'demo: %s\n' "$*"
+	printf 'end of the kernel log:\n'
+	dmesg | tail -n 8
 	exit 1
 }
 
@@ -123,13 +125,14 @@ run ip netns exec h2 rdma link show sr2/1
 run ip netns exec h1 ibv_devinfo -d sr1
 
 title "rping: h2 reads and writes memory of h1, and checks it"
-h1 timeout 60 rping -s -a 192.0.2.1 -C 4 >"$work/rping" 2>&1 &
+h1 timeout 40 rping -s -a 192.0.2.1 -C 4 >"$work/rping" 2>&1 &
 server=$!
 for ((i = 0; i < 50; i++)); do
 	h1 rdma resource show cm_id 2>/dev/null | grep -q LISTEN && break
 	sleep 0.1
 done
-run ip netns exec h2 rping -c -a 192.0.2.1 -C 4 -v || fail "rping failed: $(cat "$work/rping")"
+run ip netns exec h2 timeout 30 rping -c -a 192.0.2.1 -C 4 -v ||
+	fail "rping failed; its server said: $(cat "$work/rping")"
 wait "$server" || :
 
 # --- the figures ---------------------------------------------------------------
