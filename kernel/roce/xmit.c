@@ -390,7 +390,8 @@ int roce_batch_send(struct roce_batch *b, struct srn_dev *dev,
 			break;
 		taken += n;
 		srn_count_add(dev, TX_PACKETS, n);
-		srn_count_add(dev, TX_BYTES, len);
+		srn_count_add(dev, TX_BYTES,
+			      len + (n - 1) * roce_l3_len(path->l3));
 	}
 	dst_release(dst);
 out:
