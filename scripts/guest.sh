@@ -223,7 +223,7 @@ kvm_works()
 	say "trying whether /dev/kvm runs a guest (8 seconds at most)"
 	if { timeout -k 1 8 qemu-system-x86_64 -accel kvm -cpu host -m 512 -nodefaults \
 		-no-reboot -display none -kernel "$kdir/boot/vmlinuz" -initrd "$initramfs" \
-		-serial "file:$run/kvm.log" -append "console=ttyS0 quiet softrnic.probe panic=-1" \
+		-serial "file:$run/kvm.log" -append "console=ttyS0 quiet guest.probe panic=-1" \
 		</dev/null >/dev/null; } 2>/dev/null && grep -q 'softrnic: probe' "$run/kvm.log"; then
 		echo "$boot yes" >"$verdict"
 	else
@@ -255,7 +255,7 @@ start_qemu()
 		-device "virtio-9p-pci,fsdev=out,mount_tag=out" \
 		-serial "file:$run/console" \
 		-chardev "stdio,id=out,signal=off" -serial chardev:out \
-		-append "console=ttyS0 loglevel=5 log_buf_len=8M oops=panic panic=-1 hung_task_panic=0 softrnic.job=$run/job softrnic.outs=$outs $append" \
+		-append "console=ttyS0 loglevel=5 log_buf_len=8M oops=panic panic=-1 hung_task_panic=0 guest.job=$run/job guest.outs=$outs $append" \
 		</dev/null 2>"$run/qemu-errors"
 }
 
@@ -268,7 +268,7 @@ start_uml()
 		ncpus="$smp" rootfstype=hostfs rootflags=/ ro \
 		init="$SRN_TOP/tests/guest/uml-init" con=null con0=null,fd:3 con1=null,fd:4 \
 		loglevel=5 log_buf_len=8M oops=panic panic=-1 \
-		softrnic.job="$run/job" "$append" \
+		guest.job="$run/job" "$append" \
 		</dev/null >"$run/uml-output" 2>&1
 }
 
