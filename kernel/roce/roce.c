@@ -150,7 +150,15 @@ const struct srn_transport_ops roce_transport = {
 
 int roce_init(void)
 {
-	return roce_net_init();
+	int ret;
+
+	ret = roce_crc_init();
+	if (ret)
+		return ret;
+	ret = roce_net_init();
+	if (ret)
+		roce_crc_exit();
+	return ret;
 }
 
 /* Callbacks and destructors of ours may be pending when the last device is gone. */
@@ -159,4 +167,5 @@ void roce_exit(void)
 	roce_net_exit();
 	roce_xmit_exit();
 	rcu_barrier();
+	roce_crc_exit();
 }

@@ -172,8 +172,12 @@ void roce_budget_detach(struct roce_budget *budget);
 bool roce_budget_full(struct roce_budget *budget);
 /** roce_xmit_exit() - wait until no skb points into the module; no QP is left. */
 void roce_xmit_exit(void);
-/** roce_crc32() - CRC register over a buffer, see icrc_fn. */
+
+/* crc.c */
+/** roce_crc32() - CRC register over a buffer, see icrc_fn; BH off. */
 u32 roce_crc32(u32 crc, const void *buf, size_t len);
+int roce_crc_init(void);
+void roce_crc_exit(void);
 
 /**
  * struct roce_batch - packets of one QP that leave together

@@ -6,7 +6,6 @@
  * off. Runs of a batch travel as one skb with a fragment list, so that route,
  * filters, queue and the peer's receive path are paid for once a run.
  */
-#include <linux/crc32.h>
 #include <linux/wait_bit.h>
 #include <net/ip.h>
 #include <net/ipv6.h>
@@ -23,11 +22,6 @@
 
 /* IP total length, or IPv6 payload length, has 16 bits. */
 #define XMIT_RUN_BYTES 0xffff
-
-u32 roce_crc32(u32 crc, const void *buf, size_t len)
-{
-	return crc32_le(crc, buf, len);
-}
 
 /* ---- budget -------------------------------------------------------------- */
 
