@@ -246,6 +246,8 @@ start_qemu()
 		# with ERMS the kernel copies by 'rep movsb', byte by byte here
 		accel=(-accel "tcg,thread=multi" -cpu "max,-erms,-fsrm")
 	fi
+	# the shared file system holds many files open
+	ulimit -n "$(ulimit -Hn)"
 	exec setsid timeout -k 5 "$limit" qemu-system-x86_64 "${accel[@]}" \
 		-m "$mem" -smp "$smp" -nodefaults -no-user-config -no-reboot -display none \
 		-kernel "$kdir/boot/vmlinuz" -initrd "$initramfs" \
