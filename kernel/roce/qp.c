@@ -308,6 +308,8 @@ void roce_qp_stop(struct srn_qp *qp)
 	if (rqp->type == IB_QPT_GSI &&
 	    rcu_access_pointer(rqp->rdev->gsi) == rqp)
 		RCU_INIT_POINTER(rqp->rdev->gsi, NULL);
+	if (rqp->type == IB_QPT_UD)
+		roce_mcast_forget(rqp);
 	qp_lock_halves(rqp);
 	WRITE_ONCE(rqp->dead, true);
 	srn_sq_reset(qp);

@@ -155,9 +155,18 @@ int roce_init(void)
 	ret = roce_crc_init();
 	if (ret)
 		return ret;
+	ret = roce_xmit_init();
+	if (ret)
+		goto err_crc;
 	ret = roce_net_init();
 	if (ret)
-		roce_crc_exit();
+		goto err_xmit;
+	return 0;
+
+err_xmit:
+	roce_xmit_exit();
+err_crc:
+	roce_crc_exit();
 	return ret;
 }
 

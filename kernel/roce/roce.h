@@ -170,6 +170,7 @@ struct roce_budget *roce_budget_alloc(struct roce_qp *rqp);
 void roce_budget_detach(struct roce_budget *budget);
 /** roce_budget_full() - is the QP over its share? Sets @waiting when it is. */
 bool roce_budget_full(struct roce_budget *budget);
+int roce_xmit_init(void);
 /** roce_xmit_exit() - wait until no skb points into the module; no QP is left. */
 void roce_xmit_exit(void);
 

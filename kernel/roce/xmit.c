@@ -121,13 +121,63 @@ static void budget_charge(struct roce_budget *budget, struct sk_buff *skb)
 	refcount_inc(&budget->ref);
 }
 
+/* ---- start, end ---------------------------------------------------------- */
+
+/*
+ * Packet memory is cut from pages of this CPU: a packet of path MTU 4096 would
+ * take 8 KiB from the slab.
+ */
+static struct page_frag __percpu *xmit_pages;
+
+int roce_xmit_init(void)
+{
+	xmit_pages = alloc_percpu(struct page_frag);
+	return xmit_pages ? 0 : -ENOMEM;
+}
+
 void roce_xmit_exit(void)
 {
+	int cpu;
+
 	wait_var_event(&xmit_budgets, !atomic_read(&xmit_budgets));
 	synchronize_rcu();
+	for_each_possible_cpu(cpu) {
+		struct page *page = per_cpu_ptr(xmit_pages, cpu)->page;
+
+		if (page)
+			put_page(page);
+	}
+	free_percpu(xmit_pages);
 }
 
 /* ---- building ------------------------------------------------------------ */
+
+/* A buffer with XMIT_HEADROOM reserved and room for @len bytes; BH off. */
+static struct sk_buff *xmit_alloc(u32 len)
+{
+	struct page_frag *pages = this_cpu_ptr(xmit_pages);
+	u32 size = SKB_DATA_ALIGN(XMIT_HEADROOM + len) +
+		   SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	const gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
+	struct sk_buff *skb;
+
+	if (!skb_page_frag_refill(size, pages, gfp))
+		return NULL;
+	/* Under pressure the refill gives a single page, which may be too small. */
+	if (likely(pages->size - pages->offset >= size)) {
+		skb = build_skb(page_address(pages->page) + pages->offset,
+				size);
+		if (skb) {
+			get_page(pages->page);
+			pages->offset += size;
+		}
+	} else {
+		skb = alloc_skb(XMIT_HEADROOM + len, gfp);
+	}
+	if (skb)
+		skb_reserve(skb, XMIT_HEADROOM);
+	return skb;
+}
 
 static u8 *xmit_bth(const struct sk_buff *skb)
 {
@@ -174,11 +224,9 @@ u8 *roce_batch_add(struct roce_batch *b, const struct roce_path *path,
 	struct sk_buff *skb;
 	u8 *data;
 
-	skb = alloc_skb(XMIT_HEADROOM + roce_l3_len(path->l3) + transport,
-			GFP_ATOMIC | __GFP_NOWARN);
+	skb = xmit_alloc(roce_l3_len(path->l3) + transport);
 	if (!skb)
 		return NULL;
-	skb_reserve(skb, XMIT_HEADROOM);
 	skb->priority = path->prio;
 	xmit_headers(skb, path, transport);
 
