@@ -279,6 +279,8 @@ int roce_rcv(struct sock *sk, struct sk_buff *skb);	/* encap_rcv of the sockets 
 /** roce_rx_addrs() - addresses of a packet as GIDs. */
 void roce_rx_addrs(const struct roce_rx *rx, struct in6_addr *saddr,
 		   struct in6_addr *daddr);
+/** roce_rx_pkey_ok() - does the packet's P_Key match ours? */
+bool roce_rx_pkey_ok(const struct roce_rx *rx);
 /** roce_rx_to_sges() - place the payload into an SGE list. Return: 0 or -EFAULT. */
 int roce_rx_to_sges(const struct roce_rx *rx, const struct srn_sge_ref *sge,
 		    u32 n, struct srn_cursor *cur);

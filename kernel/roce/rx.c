@@ -165,6 +165,12 @@ static struct roce_qp *rx_find_qp(struct rx_run *run, const struct roce_rx *rx)
 	return rqp && rqp->dev->net == rx->net ? rqp : NULL;
 }
 
+/* R016. Our only key is a full member, so any membership of the peer will do. */
+bool roce_rx_pkey_ok(const struct roce_rx *rx)
+{
+	return !((rx->h.pkey ^ ROCE_PKEY_DEFAULT) & 0x7fff);
+}
+
 /* R018. */
 static bool rx_addr_ok(const struct roce_qp *rqp, const struct roce_rx *rx)
 {
@@ -200,6 +206,10 @@ static void rx_dispatch(struct rx_run *run, struct roce_qp *rqp,
 	}
 	if (!rx_addr_ok(rqp, rx)) {
 		srn_count(rqp->dev, DROP_ADDR);
+		return;
+	}
+	if (!roce_rx_pkey_ok(rx)) {
+		srn_count(rqp->dev, DROP_PKEY);
 		return;
 	}
 	if (rqp != run->rqp) {

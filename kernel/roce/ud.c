@@ -296,8 +296,7 @@ static bool ud_rx_ok(struct roce_qp *rqp, const struct roce_rx *rx,
 		srn_count(rqp->dev, DROP_STATE);
 		return false;
 	}
-	/* Our only key is a full member, so any membership of the peer will do. */
-	if ((rx->h.pkey ^ ROCE_PKEY_DEFAULT) & 0x7fff) {
+	if (!roce_rx_pkey_ok(rx)) {
 		srn_count(rqp->dev, DROP_PKEY);
 		return false;
 	}
@@ -329,7 +328,6 @@ static void ud_rx_fail(struct roce_qp *rqp, u8 status, u8 verr,
 	};
 
 	srn_rwqe_put(&rqp->resp.rwqe);
-	srn_count(rqp->dev, RESP_CQE_ERROR);
 	roce_done_add(rqp, done, rqp->qp->recv_cq,
 		      srn_cq_push(rqp->qp->recv_cq, &rqp->qp->ibqp, &cqe,
 				  true));
