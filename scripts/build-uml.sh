@@ -106,8 +106,11 @@ need_packages "build the UML guest kernel" make gcc flex bison bc kmod xz-utils
 [ -f "$src/.version" ] || fetch_source
 say "kernel source: $(cat "$src/.version")"
 if [ "$(cat "$dir/key.config" 2>/dev/null)" != "$key" ]; then
-	rm -rf "$dir"
+	# a new configuration rebuilds what it touches, a new source everything
+	cmp -s "$src/.version" "$dir/source" || rm -rf "$dir"
+	rm -f "$dir/key" "$dir/key.config"
 	mkdir -p "$dir/obj"
+	cp "$src/.version" "$dir/source"
 	with_progress "configuring the $variant UML kernel" \
 		"$SRN_CACHE/log/uml-$variant-config.log" make_config "$dir/obj"
 	grep -h '^not in' "$SRN_CACHE/log/uml-$variant-config.log" >&2 || :
