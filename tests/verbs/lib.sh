@@ -12,6 +12,8 @@ VERBS_BIN=$VERBS_TOP/build/verbs
 RESULTS=${SRN_TEST_RESULTS:-${SRN_OUT:-$VERBS_TOP/build/guest-out}/$(basename "$0" .sh).txt}
 # shellcheck disable=SC2034	# for the scripts that source this file
 LEVEL=${TEST_LEVEL:-quick}
+# arguments for every program: tests to leave out
+WITHOUT=()
 SCRATCH=
 passed=0 failed=0 skipped=0
 started=$SECONDS
@@ -99,6 +101,29 @@ measure_scale()
 	SCALE=${SRN_TEST_SCALE:-$SCALE}
 }
 
+# What all checks together may take, so that this ends before its guest is ended.
+budget()
+{
+	case ${SRN_KERNEL:-$(uname -r)} in
+	*kasan*) echo "${SRN_TEST_BUDGET:-700}" ;;
+	6.*) echo "${SRN_TEST_BUDGET:-500}" ;;
+	*) echo "${SRN_TEST_BUDGET:-440}" ;;
+	esac
+}
+
+# time_for NAME SECONDS: the smaller of SECONDS and what is left in $limit;
+# fails, and says so as a failed check, when nothing is left.
+time_for()
+{
+	local left=$(($(budget) - SECONDS + started))
+	limit=$(($2 * SCALE))
+	if [ "$left" -lt 5 ]; then
+		not_ok "$1" "no time left"
+		return 1
+	fi
+	[ "$limit" -le "$left" ] || limit=$left
+}
+
 # limited SECONDS COMMAND...: as timeout; after n1 and n2 as well. Other
 # functions have to end by themselves.
 limited()
@@ -156,6 +181,7 @@ make_hosts()
 		ip -n "h$i" addr add "192.0.2.$i/24" dev "v$i"
 		ip -n "h$i" addr add "2001:db8::$i/64" dev "v$i" nodad
 		ip -n "h$i" link set "v$i" up
+		ip -n "h$i" route add 224.0.0.0/4 dev "v$i"
 	done
 	# link-local addresses are tentative for a second or two
 	eventually 5 no_tentative || :
@@ -189,14 +215,15 @@ gid()
 # report counts.
 program()
 {
-	local limit=$(($1 * SCALE)) name=$2 rc=0 out=$SCRATCH/$2.out line totals=
+	local limit seconds=$1 name=$2 rc=0 out=$SCRATCH/$2.out line totals=
 	shift 2
+	time_for "$name" "$seconds" || return 0
 	if [ ! -x "$VERBS_BIN/$name" ]; then
 		not_ok "$name" "not built: make -C tests/verbs"
 		return 0
 	fi
 	# a pipe shows each line as it comes
-	timeout -k 5 "$limit" "$VERBS_BIN/$name" --scale "$SCALE" "$@" 2>&1 | tee "$out" |
+	timeout -k 5 "$limit" "$VERBS_BIN/$name" --scale "$SCALE" "${WITHOUT[@]}" "$@" 2>&1 | tee "$out" |
 		{ grep -vE '^[0-9]+ passed, ' || :; } || rc=$?
 	grep -vE '^[0-9]+ passed, ' "$out" >>"$RESULTS" || :
 	while read -r line; do
@@ -235,7 +262,8 @@ server_ends=1
 verify=true
 pair()
 {
-	local name=$1 limit=$(($2 * SCALE)) wait=$3 server client rc=0 server_rc=0 pid why
+	local name=$1 limit wait=$3 server client rc=0 server_rc=0 pid why
+	time_for "$name" "$2" || return 0
 	read -ra server <<<"$4"
 	read -ra client <<<"$5"
 	if ! command -v "${server[0]}" >/dev/null; then
