@@ -136,7 +136,7 @@ static int srn_qp_init_sq(struct srn_qp *qp, struct ib_qp_init_attr *init,
 	sq->wqe_stride = sizeof(struct srn_wqe) +
 			 ALIGN(max_t(u32, sq->max_inline, sq->max_sge *
 				     sizeof(struct srn_sge_ref)), 8);
-	sq->wqes = kvcalloc(sq->depth, sq->wqe_stride, GFP_KERNEL);
+	sq->wqes = kvcalloc(sq->depth, sq->wqe_stride, GFP_KERNEL_ACCOUNT);
 	if (!sq->wqes) {
 		srn_ring_fini(&sq->ring);
 		return -ENOMEM;

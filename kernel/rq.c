@@ -192,17 +192,6 @@ int srn_rq_take(struct srn_qp *qp, struct srn_rwqe *rwqe)
 	return 0;
 }
 
-u32 srn_rq_free(struct srn_qp *qp)
-{
-	u32 prod;
-	int n;
-
-	if (qp->srq)
-		return 0;
-	n = ring_posted(&qp->rq.ring, &prod);
-	return n < 0 ? 0 : n;
-}
-
 void srn_rwqe_put(struct srn_rwqe *rwqe)
 {
 	srn_sge_put(rwqe->sge, rwqe->num_sge);

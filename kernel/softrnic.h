@@ -560,8 +560,6 @@ int srn_rqe_post(struct srn_ring *ring, u32 *prod, u32 max_sge,
  * Return: 0, -ENOENT when there is none, -EPROTO when the user's index is impossible.
  */
 int srn_rq_take(struct srn_qp *qp, struct srn_rwqe *rwqe);
-/** srn_rq_free() - WQEs that are posted and not taken; for credits. 0 with an SRQ. */
-u32 srn_rq_free(struct srn_qp *qp);
 /** srn_rwqe_put() - drop the MR references of @rwqe and mark it invalid. */
 void srn_rwqe_put(struct srn_rwqe *rwqe);
 /**

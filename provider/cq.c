@@ -169,10 +169,11 @@ int srn_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc)
 int srn_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 {
 	struct srn_cq *cq = to_srn_cq(ibcq);
-	struct srn_ring_ctl *ctl = cq->ring.ctl;
+	struct srn_ring_ctl *ctl;
 	uint32_t armed, arm;
 
 	pthread_spin_lock(&cq->arm_lock);
+	ctl = cq->ring.ctl;
 	arm = __atomic_load_n(&ctl->cons, __ATOMIC_RELAXED)
 	      << SRN_ARM_CONS_SHIFT;
 	if (!solicited_only) {

@@ -66,14 +66,27 @@ static void qp_unlock_halves(struct roce_qp *rqp)
 }
 
 /*
- * Wait until nobody sends for this QP. The state, set under both locks before,
- * keeps new senders away from the path, so the wait is as long as one batch.
+ * Keep everybody from sending for this QP: the path and the slots of the
+ * responder are about to be replaced. A sender runs with BH off and for one
+ * budget only, so the waits are short. qp->mutex keeps destroy away.
  */
-static void qp_quiesce(struct roce_qp *rqp)
+static void qp_hold_senders(struct roce_qp *rqp)
 {
-	while (test_bit(SRN_SQ_OWNER, &rqp->qp->sq_flags) ||
-	       test_bit(ROCE_RESP_OWNER, &rqp->resp_flags))
+	while (test_and_set_bit_lock(SRN_SQ_OWNER, &rqp->qp->sq_flags))
 		usleep_range(20, 100);
+	while (test_and_set_bit_lock(ROCE_RESP_OWNER, &rqp->resp_flags))
+		usleep_range(20, 100);
+}
+
+/* Let them send again, and do what they were asked for meanwhile. */
+static void qp_release_senders(struct roce_qp *rqp)
+{
+	clear_bit_unlock(ROCE_RESP_OWNER, &rqp->resp_flags);
+	clear_bit_unlock(SRN_SQ_OWNER, &rqp->qp->sq_flags);
+	local_bh_disable();
+	roce_resp_run(rqp);
+	local_bh_enable();
+	srn_sq_kick(rqp->qp);
 }
 
 /* ---- modify ------------------------------------------------------------- */
@@ -114,7 +127,7 @@ static int qp_change_prepare(struct roce_qp *rqp, struct ib_qp_attr *attr,
 		if (c->rsrc_max) {
 			c->rsrc_slots = roundup_pow_of_two(c->rsrc_max);
 			c->rsrc = kvcalloc(c->rsrc_slots, sizeof(*c->rsrc),
-					   GFP_KERNEL);
+					   GFP_KERNEL_ACCOUNT);
 			if (!c->rsrc) {
 				qp_change_undo(c);
 				return -ENOMEM;
@@ -228,12 +241,25 @@ static int qp_refuse(struct roce_qp *rqp, int mask, enum ib_qp_state cur,
 	return 0;
 }
 
+static void qp_apply(struct roce_qp *rqp, struct ib_qp_attr *attr, int mask,
+		     enum ib_qp_state next, struct qp_change *c,
+		     struct roce_done *done)
+{
+	qp_set_common(rqp, attr, mask);
+	qp_set_requester(rqp, attr, mask);
+	qp_change_install(rqp, c);
+	qp_enter_state(rqp, attr, mask, next);
+	if (next == IB_QPS_SQD)
+		roce_req_retire(rqp, done);
+}
+
 int roce_qp_modify(struct srn_qp *qp, struct ib_qp_attr *attr, int mask,
 		   enum ib_qp_state cur, enum ib_qp_state next)
 {
 	struct roce_qp *rqp = to_rqp(qp);
 	struct roce_done done = {};
 	struct qp_change c = {};
+	bool hold;
 	int ret;
 
 	ret = qp_refuse(rqp, mask, cur, next);
@@ -242,32 +268,26 @@ int roce_qp_modify(struct srn_qp *qp, struct ib_qp_attr *attr, int mask,
 	ret = qp_change_prepare(rqp, attr, mask, &c);
 	if (ret)
 		return ret;
-	if (c.new_path)
-		qp_quiesce(rqp);
+	hold = c.new_path || c.new_rsrc || next == IB_QPS_RESET;
+	if (hold)
+		qp_hold_senders(rqp);
 
 	qp_lock_halves(rqp);
 	/* The data path may have found a fault since the core looked. */
 	if (READ_ONCE(qp->state) != cur && next != IB_QPS_ERR &&
-	    next != IB_QPS_RESET) {
-		qp_unlock_halves(rqp);
-		qp_change_undo(&c);
-		return -EINVAL;
-	}
-	qp_set_common(rqp, attr, mask);
-	qp_set_requester(rqp, attr, mask);
-	qp_change_install(rqp, &c);
-	qp_enter_state(rqp, attr, mask, next);
-	if (next == IB_QPS_SQD)
-		roce_req_retire(rqp, &done);
+	    next != IB_QPS_RESET)
+		ret = -EINVAL;
+	else
+		qp_apply(rqp, attr, mask, next, &c, &done);
 	qp_unlock_halves(rqp);
 	roce_done_notify(&done);
 
-	if (next == IB_QPS_RESET)
-		qp_quiesce(rqp);
-	qp_change_undo(&c);
-	if (next == IB_QPS_RTS)
+	if (hold)
+		qp_release_senders(rqp);
+	else if (!ret && next == IB_QPS_RTS)
 		srn_sq_kick(qp);
-	return 0;
+	qp_change_undo(&c);
+	return ret;
 }
 
 void roce_qp_query(struct srn_qp *qp, struct ib_qp_attr *attr)
@@ -318,10 +338,9 @@ void roce_qp_stop(struct srn_qp *qp)
 	qp_unlock_halves(rqp);
 
 	/* From here nobody begins to follow rqp->qp; wait for those who did. */
-	wait_var_event(&rqp->kickers, !atomic_read(&rqp->kickers));
+	wait_var_event(&rqp->visitors, !atomic_read(&rqp->visitors));
 	roce_req_stop(rqp);
 	roce_resp_stop(rqp);
-	roce_budget_detach(rqp->budget);
 	if (rqp->has_path)
 		roce_path_fini(&rqp->path);
 }

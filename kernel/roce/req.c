@@ -234,13 +234,11 @@ void roce_kick(struct roce_qp *rqp)
 		spin_unlock(&req->lock);
 		return;
 	}
-	atomic_inc(&rqp->kickers);
+	roce_visit(rqp);
 	spin_unlock(&req->lock);
 
 	srn_sq_kick(rqp->qp);
-
-	if (atomic_dec_and_test(&rqp->kickers) && READ_ONCE(rqp->dead))
-		wake_up_var(&rqp->kickers);
+	roce_leave(rqp);
 }
 
 /* ---- building ----------------------------------------------------------- */
@@ -333,20 +331,6 @@ struct req_sent {
 	u32 psn[ROCE_BATCH_PKTS];
 };
 
-/*
- * A local buffer failed under a WQE that has to wait for its turn. What is
- * before it must still be acknowledged, and the packet before may have left
- * without asking: send that one once more.
- */
-static void req_local_fault(struct roce_qp *rqp, struct roce_batch *b,
-			    struct req_sent *sent, struct srn_wqe *wqe)
-{
-	wqe->status = IB_WC_LOC_PROT_ERR;
-	wqe->vendor_err = SRN_VERR_MR_GONE;
-	if (b->count)
-		roce_req_seek(rqp, sent->psn[b->count - 1]);
-}
-
 enum req_step {
 	REQ_SENT,
 	REQ_FAULT,
@@ -369,8 +353,10 @@ static enum req_step req_emit(struct roce_qp *rqp, struct roce_batch *b,
 		return REQ_NOMEM;
 	if (len && req_gather(req, wqe, req->wqe_send,
 			      seg_offset(i, rqp->pmtu), dst, len)) {
+		/* It completes in its turn; what is before it is acknowledged first. */
 		roce_batch_undo(b);
-		req_local_fault(rqp, b, sent, wqe);
+		wqe->status = IB_WC_LOC_PROT_ERR;
+		wqe->vendor_err = SRN_VERR_MR_GONE;
 		return REQ_FAULT;
 	}
 	sent->psn[b->count - 1] = h.psn;
@@ -390,6 +376,7 @@ static enum req_step req_emit(struct roce_qp *rqp, struct roce_batch *b,
 static void req_local_op(struct roce_qp *rqp, struct srn_wqe *wqe)
 {
 	struct ib_pd *pd = rqp->qp->ibqp.pd;
+	struct roce_wqe *w = to_rwqe(wqe);
 	int ret;
 
 	if (wqe->sqe.opcode == SRN_WR_REG_MR)
@@ -397,15 +384,21 @@ static void req_local_op(struct roce_qp *rqp, struct srn_wqe *wqe)
 	else
 		ret = srn_mr_invalidate(rqp->dev, pd, wqe->sqe.inv_rkey);
 	if (ret) {
+		/* The queue stops here. */
 		wqe->status = IB_WC_LOC_QP_OP_ERR;
 		wqe->vendor_err = SRN_VERR_LKEY;
+		return;
 	}
-	to_rwqe(wqe)->flags |= ROCE_WQE_STARTED | ROCE_WQE_DONE;
+	w->psn = rqp->req.psn_next;
+	w->flags |= ROCE_WQE_STARTED | ROCE_WQE_DONE;
 	rqp->req.wqe_send++;
 }
 
-/* May a WQE that has no PSNs yet begin? */
-static bool req_may_start(struct roce_qp *rqp, const struct srn_wqe *wqe)
+/*
+ * May a WQE that has no PSNs yet begin? One that never may gets a status, so
+ * that it does not block the queue for ever.
+ */
+static bool req_may_start(struct roce_qp *rqp, struct srn_wqe *wqe)
 {
 	struct roce_req *req = &rqp->req;
 
@@ -416,9 +409,13 @@ static bool req_may_start(struct roce_qp *rqp, const struct srn_wqe *wqe)
 	/* The key must not vanish under a WQE that still uses it. */
 	if (wqe->sqe.opcode == SRN_WR_LOCAL_INV)
 		return req->wqe_send == rqp->qp->sq.ring.idx;
-	if (req_is_read(wqe) || req_is_atomic(wqe))
-		return req->rd_outstanding < req->max_rd_atomic;
-	return true;
+	if (!req_is_read(wqe) && !req_is_atomic(wqe))
+		return true;
+	if (!req->max_rd_atomic) {
+		wqe->status = IB_WC_LOC_QP_OP_ERR;
+		wqe->vendor_err = SRN_VERR_WQE;
+	}
+	return req->rd_outstanding < req->max_rd_atomic;
 }
 
 static void req_start(struct roce_qp *rqp, struct srn_wqe *wqe)
@@ -456,6 +453,23 @@ static struct srn_wqe *req_current(struct roce_qp *rqp)
 }
 
 /*
+ * Is there room for one more packet, and for the answers to a READ? One message
+ * may always be under way, so that a small window never stops a QP.
+ */
+static bool req_window_open(const struct roce_qp *rqp, struct srn_wqe *wqe)
+{
+	const struct roce_req *req = &rqp->req;
+	u32 span = req_span(req);
+
+	if (!span)
+		return true;
+	if ((u64)span * rqp->pmtu >= req->window)
+		return false;
+	return span + (req_is_read(wqe) ? to_rwqe(wqe)->npkts : 1) <=
+	       REQ_PSN_SPAN;
+}
+
+/*
  * One step of filling a batch. Return: false when nothing more can be sent now.
  */
 static bool req_fill_one(struct roce_qp *rqp, struct roce_batch *b,
@@ -474,7 +488,7 @@ static bool req_fill_one(struct roce_qp *rqp, struct roce_batch *b,
 	w = to_rwqe(wqe);
 	if (!(w->flags & ROCE_WQE_STARTED)) {
 		if (!req_may_start(rqp, wqe))
-			return false;
+			return wqe->status != IB_WC_SUCCESS;
 		if (req_is_local(wqe)) {
 			req_local_op(rqp, wqe);
 			roce_req_retire(rqp, done);
@@ -489,8 +503,7 @@ static bool req_fill_one(struct roce_qp *rqp, struct roce_batch *b,
 		req->wqe_send++;
 		return true;
 	}
-	if (req_span(req) && (req_span(req) * (u64)rqp->pmtu >= req->window ||
-			      req_span(req) >= REQ_PSN_SPAN))
+	if (!req_window_open(rqp, wqe))
 		return false;
 	switch (req_emit(rqp, b, sent, wqe)) {
 	case REQ_SENT:
@@ -499,7 +512,6 @@ static bool req_fill_one(struct roce_qp *rqp, struct roce_batch *b,
 		roce_req_pause(rqp);
 		return false;
 	case REQ_FAULT:
-		/* Resend the packet before in a batch of its own, or fail now. */
 		roce_req_retire(rqp, done);
 		return false;
 	}

@@ -34,8 +34,17 @@ static void resp_answer(struct roce_resp *resp, u32 psn, u8 syndrome)
 	resp->ack_syndrome = syndrome;
 }
 
+/* A sequence NAK that has not left yet. */
+static bool resp_gap_pending(const struct roce_resp *resp)
+{
+	return resp->ack_pending && resp->ack_syndrome == AETH_NAK_PSN_SEQ;
+}
+
 static void resp_ack(struct roce_resp *resp, u32 psn)
 {
+	/* Packets behind the gap were dropped: the peer must still hear of it. */
+	if (resp_gap_pending(resp))
+		return;
 	/* An ACK of a duplicate must not take a later one's place. */
 	if (resp->ack_pending && psn_before(psn, resp->ack_psn))
 		return;
@@ -58,10 +67,14 @@ static struct roce_rsrc *resp_rsrc_new(struct roce_resp *resp)
 {
 	struct roce_rsrc *r = resp_rsrc(resp, resp->rsrc_head);
 
-	if (resp->rsrc_used == resp->rsrc_slots)
-		resp_rsrc_drop(r);	/* the oldest, already answered */
-	else
+	if (resp->rsrc_used < resp->rsrc_slots) {
 		resp->rsrc_used++;
+	} else {
+		/* The oldest: a new request proves that its answer came through. */
+		if (resp->rsrc_head - resp->rsrc_send == resp->rsrc_slots)
+			resp->rsrc_send++;
+		resp_rsrc_drop(r);
+	}
 	resp->rsrc_head++;
 	*r = (struct roce_rsrc){};
 	return r;
@@ -72,6 +85,7 @@ void roce_resp_cancel(struct roce_qp *rqp)
 	struct roce_resp *resp = &rqp->resp;
 
 	resp->rsrc_send = resp->rsrc_head;
+	resp->rsrc_done = resp->rsrc_head;
 	resp->ack_pending = false;
 }
 
@@ -212,10 +226,13 @@ static enum resp_verdict resp_take_rwqe(struct roce_qp *rqp,
 	return RESP_PASS;
 }
 
-/* READs and atomics that are accepted and not answered (R045). */
+/*
+ * READs and atomics that are accepted and were never answered (R045). A replay
+ * that is under way does not count against the peer.
+ */
 static bool resp_rsrc_room(const struct roce_resp *resp)
 {
-	return resp->rsrc_head - resp->rsrc_send < resp->rsrc_max;
+	return resp->rsrc_head - resp->rsrc_done < resp->rsrc_max;
 }
 
 static enum resp_verdict resp_check(struct roce_qp *rqp,
@@ -431,24 +448,28 @@ static bool resp_in_order(struct roce_qp *rqp, struct roce_rx *rx,
 
 	rd = h->flags & (BTH_F_READ_REQ | BTH_F_ATOMIC);
 	resp->seq = next;
-	resp->nak_sent = false;
+	resp->nak_sent = resp_gap_pending(resp);
 	if (rd || (h->flags & BTH_F_END))
 		resp->msn = psn_add(resp->msn, 1);
 	if (rd) {
 		struct roce_rsrc *r = resp_rsrc(resp, resp->rsrc_head - 1);
 
-		/* Its answer acknowledges everything before it. */
 		r->msn = resp->msn;
 		resp->psn = psn_add(resp->psn, r->npkts);
-		resp->ack_pending = false;
-		return true;
+		/* Its answer acknowledges everything before it. */
+		if (!resp_gap_pending(resp))
+			resp->ack_pending = false;
+	} else {
+		if (resp->rwqe.valid && (h->flags & BTH_F_END))
+			resp_receive_done(rqp, h, done);
+		resp->psn = psn_add(resp->psn, 1);
+		if (h->ackreq)
+			resp_ack(resp, h->psn);
 	}
-	if (resp->rwqe.valid && (h->flags & BTH_F_END))
-		resp_receive_done(rqp, h, done);
-	resp->psn = psn_add(resp->psn, 1);
-	if (h->ackreq)
-		resp_ack(resp, h->psn);
-	return h->ackreq;
+	/* What was missing came late: the NAK asks for what is missing now. */
+	if (resp_gap_pending(resp))
+		resp->ack_psn = resp->psn;
+	return rd || h->ackreq;
 }
 
 /* ---- duplicates (IBA 9.7.5.1.4, R029..R031) ------------------------------ */
@@ -724,8 +745,11 @@ static void resp_fill(struct roce_qp *rqp, struct roce_batch *b,
 			resp_pause(rqp);
 			return;
 		}
-		if (resp->rsrc_send != resp->rsrc_head && r->next == r->npkts)
+		if (resp->rsrc_send != resp->rsrc_head && r->next == r->npkts) {
 			resp->rsrc_send++;
+			if ((s32)(resp->rsrc_send - resp->rsrc_done) > 0)
+				resp->rsrc_done = resp->rsrc_send;
+		}
 	}
 }
 
@@ -742,7 +766,7 @@ static void resp_unsent(struct roce_qp *rqp, const struct resp_sent *sent,
 	spin_lock(&resp->lock);
 	if (!rqp->dead && READ_ONCE(rqp->qp->state) >= IB_QPS_RTR) {
 		if (!(sent->ack && taken == count - 1) &&
-		    resp->rsrc_head - index <= resp->rsrc_used)
+		    resp->rsrc_head - index - 1 < resp->rsrc_used)
 			resp_rewind(resp, index, sent->packet[taken]);
 		if (sent->ack && !resp->ack_pending)
 			resp_answer(resp, resp->ack_psn, resp->ack_syndrome);
@@ -840,6 +864,8 @@ void roce_resp_stop(struct roce_qp *rqp)
 	wait_on_bit_lock(&rqp->resp_flags, ROCE_RESP_OWNER,
 			 TASK_UNINTERRUPTIBLE);
 	timer_shutdown_sync(&rqp->resp.pause_timer);
+	/* Only then can no skb destructor queue the work any more. */
+	roce_budget_detach(rqp->budget);
 	cancel_work_sync(&rqp->resp_work);
 }
 
@@ -852,6 +878,7 @@ void roce_resp_forget(struct roce_qp *rqp)
 		resp_rsrc_drop(resp_rsrc(resp, resp->rsrc_head - i));
 	resp->rsrc_head = 0;
 	resp->rsrc_send = 0;
+	resp->rsrc_done = 0;
 	resp->rsrc_used = 0;
 }
 

@@ -218,7 +218,7 @@ u8 *roce_batch_add(struct roce_batch *b, const struct roce_path *path,
 		   const struct roce_hdr *h, u32 payload);
 /** roce_batch_ackreq() - set AckReq in the youngest packet. */
 void roce_batch_ackreq(struct roce_batch *b);
-/** roce_batch_undo() - take the youngest packet back. The one before it is final already. */
+/** roce_batch_undo() - take the youngest packet back; the one before it is the youngest again. */
 void roce_batch_undo(struct roce_batch *b);
 /** roce_batch_drop() - free every packet unsent. */
 void roce_batch_drop(struct roce_batch *b);
@@ -412,7 +412,8 @@ struct roce_rsrc {
  * @rsrc_slots: size of @rsrc, a power of two, so that counters may wrap
  * @rsrc: ring of the last READs and atomics
  * @rsrc_head: next slot to fill (unmasked counter)
- * @rsrc_send: next slot to answer (unmasked counter)
+ * @rsrc_send: next slot to answer (unmasked counter); a duplicate moves it back
+ * @rsrc_done: the farthest @rsrc_send has been: slots before it were answered once
  * @rsrc_used: slots that remember something; the oldest is rsrc_head - rsrc_used
  * @comm_est: COMM_EST was raised
  * @last_wqe: LAST_WQE_REACHED was raised
@@ -438,6 +439,7 @@ struct roce_resp {
 	u32 rsrc_slots;
 	u32 rsrc_head;
 	u32 rsrc_send;
+	u32 rsrc_done;
 	u32 rsrc_used;
 	struct roce_rsrc *rsrc;
 	bool comm_est;
@@ -458,11 +460,11 @@ enum roce_resp_flag {
  * @qp: the verbs half; only under a half lock while not @dead
  * @dev: stays until the QP is destroyed
  * @dead: set under both half locks by destroy
- * @path: RC: way to the peer; valid from RTR; used under an owner bit, replaced with both bits held
+ * @path: RC: way to the peer; valid from RTR; used under an owner bit, replaced with both owner bits held
  * @budget: see struct roce_budget
  * @mcasts: multicast groups it is attached to; under rdev->mcast_lock
- * @kickers: softirqs between req->lock and the end of srn_sq_kick(); destroy
- *           waits for them before the verbs half may go
+ * @visitors: contexts that left a half lock and still use what is behind @qp:
+ *            they kick the SQ or run a completion handler. Destroy waits for them.
  */
 struct roce_qp {
 	struct srn_qp *qp;
@@ -479,7 +481,7 @@ struct roce_qp {
 	struct roce_path path;
 	struct roce_budget *budget;
 	unsigned int mcasts;
-	atomic_t kickers;
+	atomic_t visitors;
 
 	struct roce_req req ____cacheline_aligned_in_smp;
 	struct roce_resp resp ____cacheline_aligned_in_smp;
@@ -504,12 +506,30 @@ void roce_qp_flush(struct srn_qp *qp);
 void roce_qp_stop(struct srn_qp *qp);
 void roce_qp_free(struct srn_qp *qp);
 void roce_sq_run(struct srn_qp *qp);
+/** roce_visit() - keep what is behind rqp->qp beyond the half lock that is held. */
+static inline void roce_visit(struct roce_qp *rqp)
+{
+	atomic_inc(&rqp->visitors);
+}
+
+/** roce_leave() - end of roce_visit(); @rqp is kept by RCU or by the caller. */
+static inline void roce_leave(struct roce_qp *rqp)
+{
+	if (atomic_dec_and_test(&rqp->visitors) && READ_ONCE(rqp->dead))
+		wake_up_var(&rqp->visitors);
+}
+
 /**
  * struct roce_done - completions of one critical section
+ * @rqp: visited until the handlers have run, NULL when none is due
  * @cq: CQ to notify once the lock is dropped
  * @notify: references taken for it
+ *
+ * A kernel consumer stops its CQ between destroying the QP and destroying the
+ * CQ, so no handler may run later than the first of the two.
  */
 struct roce_done {
+	struct roce_qp *rqp;
 	struct srn_cq *cq;
 	u32 notify;
 };
@@ -519,6 +539,9 @@ static inline void roce_done_add(struct roce_qp *rqp, struct roce_done *done,
 				 struct srn_cq *cq, int ret)
 {
 	if (ret > 0) {
+		if (!done->rqp)
+			roce_visit(rqp);
+		done->rqp = rqp;
 		done->cq = cq;
 		done->notify += ret;
 	} else if (ret < 0) {
@@ -529,8 +552,11 @@ static inline void roce_done_add(struct roce_qp *rqp, struct roce_done *done,
 /** roce_done_notify() - run the completion handlers; no lock held. */
 static inline void roce_done_notify(struct roce_done *done)
 {
+	if (likely(!done->rqp))
+		return;
 	for (; done->notify; done->notify--)
 		srn_cq_notify(done->cq);
+	roce_leave(done->rqp);
 }
 
 /* req.c; "lock" is req->lock */
