@@ -4,6 +4,7 @@
  * accesses only.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cmd.h"
 #include "cq.h"
@@ -108,6 +109,38 @@ int srn_resize_cq(struct ibv_cq *ibcq, int cqe)
 	if (!ret)
 		srn_ring_unmap(&old);
 	return ret;
+}
+
+/*
+ * A QP that was reset is as new under its old number: what it completed before
+ * and nobody has read yet must not be taken for something of now. The kernel
+ * has stopped writing completions of it, those of others move up to where it
+ * goes on writing. What the user is just reading stays in front.
+ */
+void srn_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num)
+{
+	struct srn_cq *cq = to_srn_cq(ibcq);
+	struct srn_ring *ring = &cq->ring;
+	uint32_t from, to;
+
+	srn_cq_lock(cq);
+	from = ring->idx + srn_ring_avail(ring);
+	to = from;
+	while (from-- != ring->idx) {
+		const struct srn_cqe *cqe = srn_ring_entry(ring, from);
+
+		if (cqe->qp_num == qp_num && cqe != cq->cur)
+			continue;
+		if (--to != from)
+			memcpy(srn_ring_entry(ring, to), cqe, SRN_CQE_BYTES);
+	}
+	if (to != ring->idx) {
+		ring->idx = to;
+		if (cq->cur)
+			cq->cur = srn_ring_entry(ring, to);
+		srn_ring_publish_cons(ring);
+	}
+	srn_cq_unlock(cq);
 }
 
 int srn_destroy_cq(struct ibv_cq *ibcq)

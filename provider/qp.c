@@ -190,8 +190,16 @@ int srn_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 int srn_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct ibv_modify_qp cmd = {};
+	int ret;
 
-	return ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+	ret = ibv_cmd_modify_qp(ibqp, attr, mask, &cmd, sizeof(cmd));
+	if (ret || !(mask & IBV_QP_STATE) || attr->qp_state != IBV_QPS_RESET)
+		return ret;
+
+	srn_cq_forget_qp(ibqp->recv_cq, ibqp->qp_num);
+	if (ibqp->send_cq != ibqp->recv_cq)
+		srn_cq_forget_qp(ibqp->send_cq, ibqp->qp_num);
+	return 0;
 }
 
 int srn_destroy_qp(struct ibv_qp *ibqp)

@@ -153,6 +153,8 @@ int srn_resize_cq(struct ibv_cq *ibcq, int cqe);
 int srn_destroy_cq(struct ibv_cq *ibcq);
 int srn_poll_cq(struct ibv_cq *ibcq, int num, struct ibv_wc *wc);
 int srn_req_notify_cq(struct ibv_cq *ibcq, int solicited_only);
+/** srn_cq_forget_qp() - drop what a QP that was reset has completed before */
+void srn_cq_forget_qp(struct ibv_cq *ibcq, uint32_t qp_num);
 /* cq_ex.c */
 void srn_cq_set_ex_ops(struct srn_cq *cq);
 

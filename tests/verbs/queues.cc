@@ -693,6 +693,56 @@ void reset_and_reuse(env &e)
 	}
 }
 
+// A queue pair that was reset has left no completion that could be taken for one
+// of its new life; those of another one in the same CQ stay, in order. The CQ
+// is small, so that its ring comes round.
+void reset_unread(env &e)
+{
+	device &d = e.a();
+	const pd_handle pd(ibv_alloc_pd(d.ctx()));
+	const cq_handle cq(ibv_create_cq(d.ctx(), 8, nullptr, nullptr, 0));
+	REQUIRE(pd && cq, "PD or CQ: %s", strerror(errno));
+	ibv_qp_init_attr init{};
+	init.qp_type = IBV_QPT_RC;
+	init.send_cq = init.recv_cq = cq.get();
+	init.cap = { .max_send_wr = 1, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1,
+		     .max_inline_data = 0 };
+	const qp_handle one(ibv_create_qp(pd.get(), &init)), other(ibv_create_qp(pd.get(), &init));
+	REQUIRE(one && other, "ibv_create_qp: %s", strerror(errno));
+
+	auto to_state = [](const qp_handle &qp, ibv_qp_state state) {
+		ibv_qp_attr attr{};
+		attr.qp_state = state;
+		attr.port_num = 1;
+		const int mask = IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS;
+		const int rc = ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | (state == IBV_QPS_INIT ? mask : 0));
+		REQUIRE(!rc, "to state %d: %s", state, strerror(rc));
+	};
+	// in error it is flushed at once
+	auto complete = [](const qp_handle &qp, uint64_t wr_id) {
+		ibv_recv_wr wr{}, *bad = nullptr;
+		wr.wr_id = wr_id;
+		REQUIRE(!ibv_post_recv(qp.get(), &wr, &bad), "post to a queue pair in error");
+	};
+
+	to_state(other, IBV_QPS_INIT);
+	to_state(other, IBV_QPS_ERR);
+	for (int round = 0; round < 9; round++) {
+		to_state(one, IBV_QPS_INIT);
+		to_state(one, IBV_QPS_ERR);
+		// both, mixed in another way each time
+		for (int i = 0; i < 7; i++)
+			complete((round * 37 + 5) >> i & 1 ? one : other, i);
+		to_state(one, IBV_QPS_RESET);
+		for (int i = 0; i < 7; i++) {
+			if (!((round * 37 + 5) >> i & 1))
+				expect_wc(cq.get(), e.patience(5000), i, IBV_WC_WR_FLUSH_ERR, -1,
+					  text("round %d, the other queue pair", round));
+		}
+		expect_no_wc(cq.get(), 2, text("round %d, of the one that was reset", round));
+	}
+}
+
 // --- fence, limits of outstanding requests, sequence numbers ------------------------------
 
 void fence(env &e)
@@ -1722,6 +1772,7 @@ void add_tests(registry &r, const options &)
 	r.add("modify_qp under traffic [B67]", modify_under_traffic);
 	r.add("SQD drains, SQ_DRAINED once [R051]", sqd_drain);
 	r.add("RESET and reuse [R052]", reset_and_reuse, 60);
+	r.add("RESET and what is unread [R052]", reset_unread);
 	r.add("fence [R046]", fence, 40);
 	r.add("max_rd_atomic [R044]", few_outstanding);
 	r.add("PSN wraps [R027]", psn_wrap, 30);
