@@ -214,6 +214,7 @@ void long_messages(env &e, int family, ibv_wr_opcode opcode, size_t size, int co
 {
 	rc_config c;
 	c.family = family;
+	c.mtu = static_cast<ibv_mtu>(std::min(e.a().port().active_mtu, e.b().port().active_mtu));
 	c.both([&](side_config &s) { s.timeout = e.opt.scale > 1 ? 15 : 13; });
 	rc_pair p(e, c);
 	buffer near(p.a.pd.get(), size), far(p.b.pd.get(), size);
@@ -294,7 +295,7 @@ void add_tests(registry &r, const options &o)
 		};
 		add(true, name("mixed operations"),
 		    [=](env &e) { mixed(e, family, e.full() ? 3 : 2, e.full() ? 1500 : 150); });
-		const size_t size = o.full ? 4 << 20 : 256 << 10;
+		const size_t size = o.full ? 4 << 20 : 1 << 20;
 		add(family == 4, name("long WRITE"),
 		    [=](env &e) { long_messages(e, family, IBV_WR_RDMA_WRITE, size, 2); });
 		add(family == 6, name("long READ"),
