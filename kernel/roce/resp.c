@@ -676,11 +676,21 @@ static bool resp_emit_atomic(struct roce_qp *rqp, struct roce_batch *b,
 	return true;
 }
 
-/* The MR went away between the READ request and its answer. */
+/*
+ * The MR went away between the READ request and its answer. A READ that was
+ * answered before is asked for again by a late duplicate: the peer has its
+ * data, so the owner of the memory was free to take the key back, and nobody
+ * waits for this answer.
+ */
 static void resp_read_gone(struct roce_qp *rqp, struct roce_rsrc *r)
 {
 	struct roce_resp *resp = &rqp->resp;
 
+	if ((s32)(resp->rsrc_send - resp->rsrc_done) < 0) {
+		srn_count(rqp->dev, DROP_DUPLICATE);
+		r->next = r->npkts;
+		return;
+	}
 	resp->rsrc_send = resp->rsrc_head;
 	resp->ack_pending = false;
 	resp_answer(resp, psn_add(r->psn, r->next), AETH_NAK_REM_ACCESS);
