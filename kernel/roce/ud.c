@@ -135,7 +135,8 @@ static void ud_fail(struct roce_qp *rqp, struct roce_done *done)
 {
 	struct srn_qp *qp = rqp->qp;
 
-	WRITE_ONCE(qp->state, IB_QPS_SQE);
+	/* The receiver may have put the QP in error meanwhile; that stays. */
+	cmpxchg(&qp->state, IB_QPS_RTS, IB_QPS_SQE);
 	roce_done_add(rqp, done, qp->send_cq, srn_sq_retire(qp, 0));
 	roce_req_flush(rqp, done);
 }
