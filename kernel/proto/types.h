@@ -14,6 +14,8 @@
 #include <linux/string.h>
 #include <linux/types.h>
 #else
+#include <sys/cdefs.h>	/* __always_inline */
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,10 +28,6 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
 typedef uint32_t __be32;
-
-#ifndef __always_inline
-#define __always_inline inline __attribute__((__always_inline__))
-#endif
 #endif
 
 #ifdef __cplusplus

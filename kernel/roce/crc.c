@@ -3,9 +3,9 @@
  * The CRC engine behind the ICRC.
  *
  * Kernels differ: crc32_le() is a table walk in some and vector code in others,
- * some have the vector code behind the crypto API only. So every engine there is
- * is checked against the plain definition and timed once, when the module is
- * loaded, and the fastest serves. All run with BH off.
+ * some have the vector code behind the crypto API only. So every engine
+ * found is checked against the plain definition and timed once, when the module
+ * is loaded, and the fastest serves. All run with BH off.
  */
 #include <crypto/hash.h>
 #include <linux/crc32.h>

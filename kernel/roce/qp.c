@@ -54,12 +54,14 @@ void roce_qp_ready(struct srn_qp *qp)
 }
 
 static void qp_lock_halves(struct roce_qp *rqp)
+	__acquires(&rqp->req.lock) __acquires(&rqp->resp.lock)
 {
 	spin_lock_bh(&rqp->req.lock);
 	spin_lock(&rqp->resp.lock);
 }
 
 static void qp_unlock_halves(struct roce_qp *rqp)
+	__releases(&rqp->resp.lock) __releases(&rqp->req.lock)
 {
 	spin_unlock(&rqp->resp.lock);
 	spin_unlock_bh(&rqp->req.lock);
@@ -168,10 +170,14 @@ static void qp_set_requester(struct roce_qp *rqp, struct ib_qp_attr *attr,
 		req->timeout = attr->timeout;
 		req->timeout_jiffies = qp_timeout_jiffies(attr->timeout);
 	}
-	if (mask & IB_QP_RETRY_CNT)
-		req->retries = req->retry_cnt = attr->retry_cnt;
-	if (mask & IB_QP_RNR_RETRY)
-		req->rnr_retries = req->rnr_retry = attr->rnr_retry;
+	if (mask & IB_QP_RETRY_CNT) {
+		req->retry_cnt = attr->retry_cnt;
+		req->retries = attr->retry_cnt;
+	}
+	if (mask & IB_QP_RNR_RETRY) {
+		req->rnr_retry = attr->rnr_retry;
+		req->rnr_retries = attr->rnr_retry;
+	}
 	if (mask & IB_QP_MAX_QP_RD_ATOMIC)
 		req->max_rd_atomic = attr->max_rd_atomic;
 	if (mask & IB_QP_SQ_PSN)
