@@ -25,7 +25,7 @@ provider:
 
 .PHONY: tools
 tools:
-	@if [ -f tools/Makefile ]; then $(MAKE) --no-print-directory -C tools; fi
+	@scripts/build-tools.sh
 
 .PHONY: demo
 demo:
@@ -54,7 +54,7 @@ uninstall:
 .PHONY: clean
 clean:
 	@rm -rf build
-	@for dir in tools tests/unit tests/fuzz tests/verbs; do \
+	@for dir in tools tests/unit tests/fuzz tests/tools tests/verbs; do \
 		[ ! -f $$dir/Makefile ] || $(MAKE) -s --no-print-directory -C $$dir clean; \
 	done
 
@@ -68,9 +68,9 @@ help:
 	@echo "make tools        the user programs alone"
 	@echo "make demo         two hosts with softrnic in a guest, and a table of figures"
 	@echo "make check        style, unit tests, fuzzing, device tests in the 6.1 guest"
-	@echo "make check-full   what takes longer: 7.2 kernels (compiled once), KASAN, rxe"
+	@echo "make check-full   what takes longer: 7.2 kernels (compiled once), KASAN, rxe, pyverbs"
 	@echo "make check-style  the style alone"
-	@echo "make install      module, provider and udev rules on this machine (as root)"
+	@echo "make install      module, provider, udev rules and tools on this machine (as root)"
 	@echo "make uninstall    takes them away again"
 	@echo "make clean        removes build/; downloads stay in ~/.cache/softrnic"
 	@echo

@@ -7,8 +7,8 @@
 # totals.  "quick" is make check: style, unit tests, bounded fuzzing, modules
 # for Debian's kernels without a warning, device tests on the 6.1 guest; no
 # kernel is compiled.  "full" is what make check-full adds: the 7.2 kernels,
-# plain and with KASAN, the device tests on them and on 6.12, and
-# interoperability with rxe.
+# plain and with KASAN, the device tests on them and on 6.12,
+# interoperability with rxe, and rdma-core's own tests.
 #
 # A suite's output is in build/log/STAGE-SUITE.log, its totals are the last
 # line of build/results/STAGE-SUITE.txt.  A suite that prints no totals counts
@@ -64,12 +64,13 @@ mkdir -p "$SRN_BUILD/log" "$SRN_BUILD/results"
 rm -f "$SRN_BUILD/results/$stage"-*.txt
 
 need_packages "build and run the tests" make gcc g++ clang libclang-rt-14-dev \
-	libcunit1-dev libibverbs-dev librdmacm-dev shellcheck sparse perl git
+	libcunit1-dev libibverbs-dev librdmacm-dev libpcap-dev shellcheck sparse perl git
 
 case $stage in
 quick)
 	suite style scripts/check-style.sh "$s/check-style.sh"
 	suite unit tests/unit/Makefile make --no-print-directory -C "$SRN_TOP/tests/unit" check
+	suite tools tests/tools/Makefile make --no-print-directory -C "$SRN_TOP/tests/tools" check
 	suite fuzz tests/fuzz/Makefile make --no-print-directory -C "$SRN_TOP/tests/fuzz" check
 	suite compat tests/compat "$s/check-compat.sh" 6.1 6.12
 	suite module-6.12 kernel/Kbuild "$s/build-module.sh" 6.12
@@ -92,6 +93,12 @@ full)
 	suite module-7.2 kernel/Kbuild "$s/build-module.sh" 7.2
 	suite verbs-7.2 tests/verbs/run.sh "$s/guest.sh" --kernel 7.2 \
 		--timeout 480 -- "$SRN_TOP/tests/verbs/run.sh"
+	suite pyverbs-build scripts/build-pyverbs.sh "$s/build-pyverbs.sh"
+	suite pyverbs tests/pyverbs/run.sh "$s/guest.sh" --kernel 7.2 \
+		--name pyverbs --timeout 420 -- "$SRN_TOP/tests/pyverbs/run.sh"
+	suite tools-build tools/Makefile "$s/build-tools.sh"
+	suite capture-7.2 tests/net/capture.sh "$s/guest.sh" --kernel 7.2 \
+		--name capture-7.2 --timeout 480 -- "$SRN_TOP/tests/net/capture.sh"
 	suite uml-7.2-kasan scripts/build-uml.sh "$s/build-uml.sh" kasan
 	suite module-7.2-kasan kernel/Kbuild "$s/build-module.sh" 7.2-kasan
 	# six times slower: the covering subset
