@@ -4,9 +4,10 @@
 # install.sh [--remove]
 #
 # Installs on this machine: the module for the running kernel, the provider
-# beside libibverbs' others, and udev rules that keep the name given to
-# "rdma link add".  Everything is built and looked at first; when a step fails
-# after that, what was put in place is taken away again.  Nothing is loaded.
+# beside libibverbs' others, udev rules that keep the name given to
+# "rdma link add", and the tools with their man pages.  Everything is built and
+# looked at first; when a step fails after that, what was put in place is taken
+# away again.  Nothing is loaded.
 # --remove takes away what an installation put there.
 
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -46,9 +47,7 @@ take_away()
 	rm -f "$module" "$driver" "$rules"
 	[ -z "$providers" ] || rm -f "$providers"/libsoftrnic-rdmav*.so
 	! is_ours "$naming" || rm -f "$naming"
-	if [ -f "$SRN_TOP/tools/Makefile" ]; then
-		make -s -C "$SRN_TOP/tools" uninstall 2>/dev/null || :
-	fi
+	make -s -C "$SRN_TOP/tools" uninstall 2>/dev/null || :
 	reload
 }
 
@@ -66,7 +65,7 @@ providers=$(find /usr/lib -maxdepth 3 -type d -path '*/libibverbs' | head -n 1)
 
 "$SRN_TOP/scripts/build-module.sh" host
 "$SRN_TOP/scripts/build-provider.sh"
-[ ! -f "$SRN_TOP/tools/Makefile" ] || make -s -C "$SRN_TOP/tools"
+"$SRN_TOP/scripts/build-tools.sh"
 
 lib=$(find "$SRN_BUILD/provider" -name 'libsoftrnic-rdmav*.so' | head -n 1)
 abi=${lib##*-rdmav}
@@ -104,7 +103,7 @@ for theirs in /usr/lib/udev/rules.d /lib/udev/rules.d; do
 	fi
 	break
 done
-[ ! -f "$SRN_TOP/tools/Makefile" ] || make -s -C "$SRN_TOP/tools" install
+make -s -C "$SRN_TOP/tools" install
 trap - ERR
 reload
 say "installed: $module, $providers/${lib##*/}, $driver, $rules"
