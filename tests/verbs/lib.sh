@@ -131,10 +131,8 @@ limited()
 	local seconds=$(($1 * SCALE))
 	shift
 	case $1 in
-	n1 | n2)
-		set -- ip netns exec "h${1#n}" timeout -k 5 "$seconds" "${@:2}"
-		"$@"
-		;;
+	n1) "${host1[@]}" timeout -k 5 "$seconds" "${@:2}" ;;
+	n2) "${host2[@]}" timeout -k 5 "$seconds" "${@:2}" ;;
 	*)
 		if [ "$(type -t "$1")" = function ]; then
 			"$@"
@@ -158,14 +156,18 @@ eventually()
 
 # --- two hosts ------------------------------------------------------------------
 
+# How to run a command on either host.
+host1=(ip netns exec h1)
+host2=(ip netns exec h2)
+
 n1()
 {
-	ip netns exec h1 "$@"
+	"${host1[@]}" "$@"
 }
 
 n2()
 {
-	ip netns exec h2 "$@"
+	"${host2[@]}" "$@"
 }
 
 # make_hosts MTU: h1 and h2 and the cable between.
@@ -242,9 +244,10 @@ program()
 	return 0
 }
 
+# tcp_listens PORT HOST
 tcp_listens()
 {
-	[ -n "$(n1 ss -Htln "sport = :$1")" ]
+	[ -n "$("n$2" ss -Htln "sport = :$1")" ]
 }
 
 cm_listens()
@@ -252,17 +255,18 @@ cm_listens()
 	rdma resource show cm_id 2>/dev/null | grep -q 'state LISTEN'
 }
 
-# pair NAME SECONDS WAIT SERVER CLIENT: both commands, the server in h1 and the
-# client in h2, end with status 0 in time. WAIT says when the server is ready:
+# pair NAME SECONDS WAIT SERVER CLIENT: both commands, the server on host
+# $server_on and the client on the other one, end with status 0 in time. WAIT says when the server is ready:
 # tcp:PORT, cm, or nothing. SERVER and CLIENT are split at blanks. With
 # server_ends=0 the server is one that never ends and is stopped, with "any" it
 # has to end but its status means nothing; the command in $verify has the last
 # word. The output of both is left in $SCRATCH.
 server_ends=1
+server_on=1
 verify=true
 pair()
 {
-	local name=$1 limit wait=$3 server client rc=0 server_rc=0 pid why
+	local name=$1 limit wait=$3 server client there here rc=0 server_rc=0 pid why
 	time_for "$name" "$2" || return 0
 	read -ra server <<<"$4"
 	read -ra client <<<"$5"
@@ -270,14 +274,16 @@ pair()
 		skip "$name" "no ${server[0]} here"
 		return 0
 	fi
-	ip netns exec h1 timeout -k 5 "$limit" "${server[@]}" >"$SCRATCH/server" 2>&1 </dev/null &
+	there=("${host1[@]}") here=("${host2[@]}")
+	[ "$server_on" = 1 ] || { there=("${host2[@]}") here=("${host1[@]}"); }
+	"${there[@]}" timeout -k 5 "$limit" "${server[@]}" >"$SCRATCH/server" 2>&1 </dev/null &
 	pid=$!
 	case $wait in
-	tcp:*) eventually 5 tcp_listens "${wait#tcp:}" || : ;;
+	tcp:*) eventually 5 tcp_listens "${wait#tcp:}" "$server_on" || : ;;
 	cm) eventually 5 cm_listens || : ;;
 	*) sleep "0.$((2 * SCALE))" ;;
 	esac
-	n2 timeout -k 5 "$limit" "${client[@]}" >"$SCRATCH/client" 2>&1 </dev/null || rc=$?
+	"${here[@]}" timeout -k 5 "$limit" "${client[@]}" >"$SCRATCH/client" 2>&1 </dev/null || rc=$?
 	if [ "$server_ends" = 0 ] || [ "$rc" -ne 0 ]; then
 		kill "$pid" 2>/dev/null || :
 	fi

@@ -721,12 +721,12 @@ void add_tests(registry &r, const options &)
 	r.add("link deleted under traffic [B26,B114]", link_deleted, 40);
 	r.add("link deleted while open, and made again [B114]", link_deleted_while_open, 40);
 	r.add("link deleted under a process [B114]", link_deleted_under_process, 40);
-	r.add("sleepers are woken [B114]", sleepers_are_woken, 40);
+	r.add_full("sleepers are woken [B114]", sleepers_are_woken, 40);
 	r.add("netdev deleted under traffic [B26]", netdev_deleted, 40);
 	r.add("namespace deleted under traffic [B17,B18]", namespace_deleted, 40);
-	r.add("netdev moved to another namespace [B17]", netdev_moved, 40);
-	r.add("links added and deleted [B15]", add_and_delete, 60);
-	r.add("open and close race with links", open_races, 60);
+	r.add_full("netdev moved to another namespace [B17]", netdev_moved, 40);
+	r.add_full("links added and deleted [B15]", add_and_delete, 60);
+	r.add_full("open and close race with links", open_races, 60);
 	r.add("carrier flaps under traffic [B27]", carrier_flap, 40);
 	r.add("MTU shrinks below the path MTU [B28]", mtu_shrinks, 40);
 	r.add("address removed under traffic [B37]", address_removed, 40);

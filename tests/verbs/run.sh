@@ -13,8 +13,8 @@
 #	| 2001:db8::1/64 |                | 2001:db8::2/64 |
 #	+----------------+                +----------------+
 #
-# Sections: links, data, errors, queues, ud, abuse, tools, perf, loss,
-# lifecycle, unload. --type rxe runs them on the kernel's rxe (7.2 only: older ones
+# Sections: links, data, errors, queues, ud, abuse, loss, lifecycle, tools,
+# perf, unload. --type rxe runs them on the kernel's rxe (7.2 only: older ones
 # do not cross namespaces), to see whether a test asks too much; --not leaves
 # out tests of our programs by name, such as those that rxe does not survive.
 #
@@ -26,7 +26,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 usage='usage: run.sh [--quick|--full] [--type TYPE] [--only SECTION,...] [--not GLOB]...'
-sections=(links data errors queues ud abuse tools perf loss lifecycle unload)
+sections=(links data errors queues ud abuse loss lifecycle tools perf unload)
 type=roce
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -194,6 +194,7 @@ other_owner()
 netdev_kinds()
 {
 	local kind addr=198.51.100.1 dev make
+	modprobe -q tun || :
 	for kind in dummy bridge veth macvlan bond tun lo; do
 		dev=k0
 		case $kind in
@@ -223,6 +224,7 @@ netdev_kinds()
 			check "device on $kind carries data to itself [B32,B33,B34]" "$VERBS_BIN/data" \
 				--devices e1@h1 --family 4 --scale "$SCALE" --filter 'send v4 mtu 1024'
 			[ "$kind" = tun ] || [ "$kind" = lo ] ||
+				{ [ "$LEVEL" = quick ] && [ "$kind" != dummy ] && [ "$kind" != bond ]; } ||
 				own_rping "rping on $kind to itself [B32,B33,B34]" "$addr"
 			check "its link can be deleted ($kind)" n1 rdma link delete e1
 		else
@@ -263,13 +265,14 @@ section_data()
 	[[ ${SRN_KERNEL:-} != *kasan* ]] || level=quick
 	program 150 data --devices "$both" "--$level"
 	# a device to itself
-	program 60 data --devices d1@h1 --quick --filter 'mtu 1024' --filter 'ud send'
+	program 60 data --devices d1@h1 --quick --family 4 --filter 'send v4 mtu 1024' \
+		--filter 'write v4 mtu 1024' --filter 'read v4 mtu 1024' --filter fetch_add --filter 'ud send v4'
 }
 
 section_errors()
 {
 	program 120 errors --devices "$both" "--$LEVEL"
-	program 60 errors --devices d1@h1 --quick --filter 'access'
+	[ "$LEVEL" = quick ] || program 60 errors --devices d1@h1 --quick --filter 'access'
 }
 
 section_queues()
@@ -312,6 +315,14 @@ section_tools()
 			pair "rping v$f with 60000 bytes [B39]" 20 cm "rping -s -a $addr -C 5 -V -S 60000" \
 				"rping -c -a $addr -C 5 -V -S 60000"
 			server_ends=1
+			g1=$(gid d1@h1 $f) g2=$(gid d2@h2 $f) || :
+			for tool in rc ud srq; do
+				pair "ibv_${tool}_pingpong v$f" 20 tcp:18515 \
+					"ibv_${tool}_pingpong -d d1 -g $g1 -n 100 -s 1000" \
+					"ibv_${tool}_pingpong -d d2 -g $g2 -n 100 -s 1000 192.0.2.1"
+			done
+			# quick: the rest over IPv4 only
+			[ "$LEVEL" = full ] || [ $f = 4 ] || continue
 			pair "ucmatose v$f [B39]" 20 cm "ucmatose -b $addr -c 3 -C $count -S 3000" \
 				"ucmatose -s $addr -c 3 -C $count -S 3000"
 			pair "udaddy v$f [B39]" 20 cm "udaddy -b $addr -c 2 -C $count -S 500" \
@@ -320,11 +331,7 @@ section_tools()
 				"rstream -s $addr -S 4000 -C 50 -T v"
 			# the server of rcopy listens on IPv4 only
 			[ "$f" = 6 ] || rcopy_files "rcopy [B39]" "$addr"
-			g1=$(gid d1@h1 $f) g2=$(gid d2@h2 $f) || :
 			for tool in rc ud srq; do
-				pair "ibv_${tool}_pingpong v$f" 20 tcp:18515 \
-					"ibv_${tool}_pingpong -d d1 -g $g1 -n 100 -s 1000" \
-					"ibv_${tool}_pingpong -d d2 -g $g2 -n 100 -s 1000 192.0.2.1"
 				pair "ibv_${tool}_pingpong v$f, events" 20 tcp:18515 \
 					"ibv_${tool}_pingpong -d d1 -g $g1 -n 100 -s 1000 -e" \
 					"ibv_${tool}_pingpong -d d2 -g $g2 -n 100 -s 1000 -e 192.0.2.1"
@@ -385,6 +392,7 @@ section_perf()
 			perf "ib_${verb}_lat v$f, events" "ib_${verb}_lat" -n 50 -e
 		done
 		perf "ib_send_bw v$f, UD" ib_send_bw -n 50 -c UD -s 1024
+		[ "$LEVEL" = full ] || continue
 		perf "ib_send_lat v$f, UD" ib_send_lat -n 50 -c UD
 		perf "ib_send_bw v$f, SRQ" ib_send_bw -n 50 --use-srq -q 2
 		perf "ib_write_bw v$f, both directions, 4 queue pairs" ib_write_bw -n 50 -b -q 4
@@ -392,9 +400,9 @@ section_perf()
 		perf "ib_write_lat v$f, inline 220" ib_write_lat -n 50 -I 220
 	done
 	pair "ib_send_bw over rdma_cm" 25 tcp:18515 "ib_send_bw -R -n 50 -F" "ib_send_bw -R -n 50 -F 192.0.2.1"
-	pair "ib_write_lat over rdma_cm" 25 tcp:18515 "ib_write_lat -R -n 50 -F" \
-		"ib_write_lat -R -n 50 -F 192.0.2.1"
 	if [ "$LEVEL" = full ]; then
+		pair "ib_write_lat over rdma_cm" 25 tcp:18515 "ib_write_lat -R -n 50 -F" \
+			"ib_write_lat -R -n 50 -F 192.0.2.1"
 		perf "ib_send_bw, all sizes" ib_send_bw -n 20 -a
 		perf "ib_write_bw, all sizes" ib_write_bw -n 20 -a
 		perf "ib_read_bw, all sizes" ib_read_bw -n 20 -a
@@ -429,9 +437,9 @@ good_cable()
 
 section_loss()
 {
-	local what words
-	for what in 'loss 1%' 'loss 5%' 'delay 500us reorder 75% 50%' 'duplicate 5%' \
-		'corrupt 1%' 'delay 1ms 1ms' 'chains loss 5%'; do
+	local what words cables=('loss 1%' 'loss 5%' 'delay 500us reorder 75% 50%' 'duplicate 5%' 'chains loss 5%')
+	[ "$LEVEL" = quick ] || cables+=('corrupt 1%' 'delay 1ms 1ms' 'chains delay 1ms 1ms' 'loss 20%')
+	for what in "${cables[@]}"; do
 		read -ra words <<<"$what"
 		if bad_cable "${words[@]}" 2>"$SCRATCH/err"; then
 			program 100 traffic --devices "$both" "--$LEVEL" --set "cable=$what"
@@ -478,7 +486,7 @@ fi
 ok "rdma link add loads the module and makes devices in namespaces [B01,B16]"
 eventually 5 gid_present || not_ok "GIDs" "not all of the addresses have one"
 for section in "${sections[@]}"; do
-	[ "$(type -t "section_$section")" = function ] || die "no section '$section'; there are: links data errors queues ud abuse tools perf loss lifecycle unload"
+	[ "$(type -t "section_$section")" = function ] || die "no section '$section'; there are: links data errors queues ud abuse loss lifecycle tools perf unload"
 	from=$SECONDS
 	report "# $section"
 	"section_$section"
