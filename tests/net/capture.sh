@@ -139,6 +139,8 @@ captured()
 	local name=$1 ops=$2 pcap pid dropped frames
 	shift 2
 	pcap=$SCRATCH/${name//[^A-Za-z0-9]/-}.pcap
+	# what the last one said is not what this one says
+	: >"$SCRATCH/tcpdump"
 	ip netns exec h1 tcpdump -nn -i v1 -s 0 -B 65536 --time-stamp-precision=nano -w "$pcap" \
 		udp port 4791 2>"$SCRATCH/tcpdump" &
 	pid=$!
@@ -225,6 +227,8 @@ traffic()
 			pair "ibv_ud_pingpong v$f" 20 tcp:18515 \
 			"ibv_ud_pingpong -d d1 -g $g1 -n 100 -s 1001" \
 			"ibv_ud_pingpong -d d2 -g $g2 -n 100 -s 1001 192.0.2.1"
+		captured "multicast and others v$f" "UD_SEND_ONLY" \
+			program 60 ud --devices "$both" --quick --family "$f"
 	done
 	server_ends=any
 	captured "connection manager" "UD_SEND_ONLY RC_SEND_ONLY RC_WRITE_ONLY RC_READ_REQUEST RC_READ_RESP_ONLY" \
