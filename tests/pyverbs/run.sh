@@ -44,7 +44,7 @@ done
 built=$VERBS_TOP/build/pyverbs
 [ -f "$built/.complete" ] || die "the suite is not built: scripts/build-pyverbs.sh"
 module=$(module_of "$type")
-here=$VERBS_TOP/tests/pyverbs
+pyverbs=$VERBS_TOP/tests/pyverbs
 log=$(dirname "$RESULTS")/pyverbs.log
 
 cleanup()
@@ -76,13 +76,20 @@ add_provider()
 	cp "$VERBS_TOP/build/provider/softrnic.driver" "$built/obj/etc/libibverbs.d/"
 }
 
+# addresses_ready: the first GID is that of the link-local address, which comes
+# when both ends are up and can be reached a second or two later.
+addresses_ready()
+{
+	ip -n h1 -6 addr show dev v1 scope link -tentative | grep -q inet6
+}
+
 # suite: one round; each line of its report counts.
 suite()
 {
 	local out=$SCRATCH/out line rc=0
 	n1 env PYTHONPATH="$built/obj/python" PYTHONDONTWRITEBYTECODE=1 \
-		/usr/bin/python3 "$here/run.py" --source "$built/source/tests" --dev d1 "${gid[@]}" \
-		--skips "$here/expected-skips.txt" --log "$log" \
+		/usr/bin/python3 "$pyverbs/run.py" --source "$built/source/tests" --dev d1 "${gid[@]}" \
+		--skips "$pyverbs/expected-skips.txt" --log "$log" \
 		--test-limit $((30 * SCALE)) --file-limit $((120 * SCALE)) "$@" 2>&1 |
 		tee "$out" || rc=$?
 	cat "$out" >>"$RESULTS"
@@ -106,6 +113,7 @@ report "# kernel $(uname -r), type $type, deadlines x$SCALE"
 [ "$type" != roce ] || add_provider
 remove_hosts
 make_hosts 4400
+eventually 5 addresses_ready || die "the link-local address of v1 does not become usable"
 n1 rdma link add d1 type "$type" netdev v1
 for ((round = 1; round <= rounds; round++)); do
 	[ "$rounds" -eq 1 ] || report "# round $round"
