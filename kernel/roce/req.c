@@ -73,6 +73,31 @@ void roce_req_seek(struct roce_qp *rqp, u32 psn)
 	req->wqe_send = i;
 }
 
+/*
+ * The window follows the path: it grows fast up to half of where loss was seen
+ * last, from there by one packet each time a window is acknowledged.
+ */
+static void req_grow_window(struct roce_qp *rqp, u32 packets)
+{
+	struct roce_req *req = &rqp->req;
+	u64 bytes = (u64)packets * rqp->pmtu;
+	u32 grow = bytes / 4;
+
+	if (req->window >= req->loss_window)
+		grow = div_u64(bytes * rqp->pmtu, req->window);
+	req->window = min(req->window + min(grow, req->window),
+			  (u32)REQ_WINDOW_MAX);
+}
+
+/* Loss: less may be in flight, but always enough for the peer to notice a gap. */
+static void req_shrink_window(struct roce_qp *rqp)
+{
+	struct roce_req *req = &rqp->req;
+
+	req->window = max(req->window / 2, 8 * rqp->pmtu);
+	req->loss_window = req->window;
+}
+
 void roce_req_progress(struct roce_qp *rqp, u32 packets)
 {
 	struct roce_req *req = &rqp->req;
@@ -80,17 +105,10 @@ void roce_req_progress(struct roce_qp *rqp, u32 packets)
 	req->retries = req->retry_cnt;
 	req->rnr_retries = req->rnr_retry;
 	req->recovering = false;
-	req->window = min_t(u32, req->window + packets * rqp->pmtu / 4,
-			    REQ_WINDOW_MAX);
+	req_grow_window(rqp, packets);
 	if (psn_before(req->psn_send, req->psn_una))
 		roce_req_seek(rqp, req->psn_una);
 	req_timer_arm(req);
-}
-
-/* Loss: less may be in flight, but always enough for the peer to notice a gap. */
-static void req_shrink_window(struct roce_qp *rqp)
-{
-	rqp->req.window = max(rqp->req.window / 2, 8 * rqp->pmtu);
 }
 
 void roce_req_fail(struct roce_qp *rqp, u32 index, u8 status, u8 verr,
@@ -654,6 +672,7 @@ void roce_req_init(struct roce_qp *rqp)
 
 	spin_lock_init(&req->lock);
 	req->window = REQ_WINDOW_START;
+	req->loss_window = REQ_WINDOW_MAX;
 	timer_setup(&req->retrans, req_retrans_timer, 0);
 	timer_setup(&req->rnr_timer, req_rnr_timer, 0);
 	timer_setup(&req->pause_timer, req_pause_timer, 0);
@@ -678,6 +697,7 @@ void roce_req_reset(struct roce_qp *rqp, u32 psn)
 	req->cur_wqe = req->wqe_send - 1;
 	req->rd_outstanding = 0;
 	req->window = REQ_WINDOW_START;
+	req->loss_window = REQ_WINDOW_MAX;
 	req->retries = req->retry_cnt;
 	req->rnr_retries = req->rnr_retry;
 	req->rnr_wait = false;

@@ -325,6 +325,7 @@ static inline struct roce_wqe *to_rwqe(struct srn_wqe *wqe)
  * @cur: gather cursor at byte @cur_off of WQE number @cur_wqe
  * @rd_outstanding: READs and atomics started and not finished
  * @window: payload bytes that may be unacknowledged; follows the path
+ * @loss_window: window after the last loss; beyond it growth is slow
  * @retries: left of retry_cnt
  * @rnr_retries: left of rnr_retry
  * @rnr_wait: sending stops until @rnr_timer fires
@@ -349,6 +350,7 @@ struct roce_req {
 	u32 rd_outstanding;
 	u32 max_rd_atomic;
 	u32 window;
+	u32 loss_window;
 	u8 retry_cnt;
 	u8 rnr_retry;
 	u8 retries;
