@@ -5,6 +5,7 @@
  * A context holds nothing of its own: its queues are mmap entries that ring.c
  * makes, and the core destroys what a process leaves behind. Task context.
  */
+#include <linux/mm.h>
 #include <linux/vmalloc.h>
 
 #include "softrnic.h"
@@ -71,6 +72,24 @@ int srn_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
+/* As remap_vmalloc_range(), whose kind of memory is not charged to anybody. */
+static int map_ring(struct vm_area_struct *vma, const struct srn_ring_mem *mem)
+{
+	unsigned long addr = vma->vm_start;
+	u8 *from = (u8 *)mem->ctl;
+	int ret;
+
+	if (vma->vm_end - vma->vm_start != mem->bytes)
+		return -EINVAL;
+	vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+	for (; addr < vma->vm_end; addr += PAGE_SIZE, from += PAGE_SIZE) {
+		ret = vm_insert_page(vma, addr, vmalloc_to_page(from));
+		if (ret)
+			return ret;
+	}
+	return 0;
+}
+
 /*
  * The whole queue is mapped or nothing: the core finds an entry only by its
  * first page and exact length. The pages are mapped by reference, so munmap in
@@ -87,7 +106,7 @@ int srn_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 		return -EINVAL;
 
 	mem = container_of(entry, struct srn_ring_mem, entry);
-	ret = remap_vmalloc_range(vma, mem->ctl, 0);
+	ret = map_ring(vma, mem);
 	rdma_user_mmap_entry_put(entry);
 	return ret;
 }

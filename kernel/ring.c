@@ -37,7 +37,10 @@ int srn_ring_init(struct srn_ring *ring, struct ib_ucontext *ibuc, u32 count,
 	if (!mem)
 		return -ENOMEM;
 	mem->bytes = bytes;
-	mem->ctl = ibuc ? vmalloc_user(bytes) : kvzalloc(bytes, GFP_KERNEL);
+	/* A user's queues count against the memory limit of its cgroup. */
+	mem->ctl = ibuc ? __vmalloc(bytes, GFP_KERNEL_ACCOUNT | __GFP_ZERO |
+					   __GFP_NOWARN) :
+			  kvzalloc(bytes, GFP_KERNEL);
 	if (!mem->ctl) {
 		ret = -ENOMEM;
 		goto err_free;

@@ -12,6 +12,7 @@
 #include "have.h"
 
 #include <linux/hrtimer.h>
+#include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/timer.h>
 #include <linux/uaccess.h>
@@ -42,6 +43,14 @@ static inline void hrtimer_setup(struct hrtimer *timer,
 /* 6.17: a workqueue says whether it is per CPU, which was the default. */
 #if !HAVE_WQ_PERCPU
 #define WQ_PERCPU 0
+#endif
+
+/* 6.3: the flags of a VMA are changed by helpers only. */
+#if !HAVE_VM_FLAGS_SET
+static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags |= flags;
+}
 #endif
 
 /* 6.18: socket calls take struct sockaddr_unsized. */

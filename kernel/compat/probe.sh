@@ -34,6 +34,7 @@ SOCKADDR_UNSIZED	linux/net.h	kernel_bind\(struct socket \*sock, struct sockaddr_
 TIMER_CONTAINER_OF	linux/timer.h	define timer_container_of\(
 HRTIMER_SETUP	linux/hrtimer.h	hrtimer_setup\(struct hrtimer
 WQ_PERCPU	linux/workqueue.h	WQ_PERCPU =
+VM_FLAGS_SET	linux/mm.h	vm_flags_set\(
 END
 }
 
