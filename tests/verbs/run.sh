@@ -193,9 +193,10 @@ other_owner()
 # RoCE GIDs of netdevs of type ARPHRD_ETHER only: no rping on tun and lo.
 netdev_kinds()
 {
-	local kind addr=198.51.100.1 dev make
+	local kind addr=198.51.100.1 dev make kinds=(dummy bond tun lo)
+	[ "$LEVEL" = quick ] || kinds+=(bridge veth macvlan)
 	modprobe -q tun || :
-	for kind in dummy bridge veth macvlan bond tun lo; do
+	for kind in "${kinds[@]}"; do
 		dev=k0
 		case $kind in
 		macvlan) make="ip link add k0 link v1 type macvlan" ;;
