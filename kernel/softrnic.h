@@ -279,7 +279,7 @@ struct srn_srq {
 enum srn_sq_flag {
 	SRN_SQ_OWNER,		/* somebody is in ops->sq_run() */
 	SRN_SQ_PENDING,		/* the owner shall look once more */
-	SRN_SQ_CLOSED,		/* destroy took the OWNER bit for good */
+	SRN_SQ_CLOSED,		/* modify or destroy has the OWNER bit, or waits for it */
 };
 
 /**
@@ -582,8 +582,10 @@ int srn_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 void srn_sq_kick(struct srn_qp *qp);
 /** srn_sq_work() - function of qp->sq_work. */
 void srn_sq_work(struct work_struct *work);
-/** srn_sq_close() - take the owner bit for good; may sleep. Destroy only. */
+/** srn_sq_close() - take the owner bit and let nobody else compete for it; may sleep, qp->mutex held. */
 void srn_sq_close(struct srn_qp *qp);
+/** srn_sq_reopen() - undo srn_sq_close() and run what was posted meanwhile; task. */
+void srn_sq_reopen(struct srn_qp *qp);
 /**
  * srn_sq_fetch() - snapshot the next posted WQE
  *

@@ -308,8 +308,12 @@ static bool sq_release(struct srn_qp *qp)
 /* Become the owner, or leave a mark that the owner sees. */
 static bool sq_acquire(struct srn_qp *qp)
 {
-	if (unlikely(test_bit(SRN_SQ_CLOSED, &qp->sq_flags)))
-		return false;
+	if (unlikely(test_bit(SRN_SQ_CLOSED, &qp->sq_flags))) {
+		/* Still closed after what was posted: srn_sq_reopen() sees it. */
+		smp_mb();
+		if (test_bit(SRN_SQ_CLOSED, &qp->sq_flags))
+			return false;
+	}
 	if (!test_and_set_bit_lock(SRN_SQ_OWNER, &qp->sq_flags))
 		return true;
 	set_bit(SRN_SQ_PENDING, &qp->sq_flags);
@@ -354,6 +358,13 @@ void srn_sq_close(struct srn_qp *qp)
 	/* Ends the competition for the bit, so the wait is for one owner only. */
 	set_bit(SRN_SQ_CLOSED, &qp->sq_flags);
 	wait_on_bit_lock(&qp->sq_flags, SRN_SQ_OWNER, TASK_UNINTERRUPTIBLE);
+}
+
+void srn_sq_reopen(struct srn_qp *qp)
+{
+	clear_bit(SRN_SQ_CLOSED, &qp->sq_flags);
+	clear_bit_unlock(SRN_SQ_OWNER, &qp->sq_flags);
+	srn_sq_kick(qp);
 }
 
 /* Taking WQEs off the queue. */

@@ -5,8 +5,6 @@
  * Joins the two halves; protocol is in req.c, comp.c, resp.c and ud.c. Runs in
  * task context under the core's qp->mutex, except roce_sq_run().
  */
-#include <linux/delay.h>
-
 #include "roce.h"
 
 int roce_qp_check(struct srn_dev *dev, struct ib_qp_init_attr *init)
@@ -69,26 +67,21 @@ static void qp_unlock_halves(struct roce_qp *rqp)
 
 /*
  * Keep everybody from sending for this QP: the path and the slots of the
- * responder are about to be replaced. A sender runs with BH off and for one
- * budget only, so the waits are short. qp->mutex keeps destroy away.
+ * responder are about to be replaced. CLOSED ends the competition for an owner
+ * bit, so the wait is for one sender, which runs with BH off and for one budget
+ * only. qp->mutex keeps destroy away.
  */
 static void qp_hold_senders(struct roce_qp *rqp)
 {
-	while (test_and_set_bit_lock(SRN_SQ_OWNER, &rqp->qp->sq_flags))
-		usleep_range(20, 100);
-	while (test_and_set_bit_lock(ROCE_RESP_OWNER, &rqp->resp_flags))
-		usleep_range(20, 100);
+	srn_sq_close(rqp->qp);
+	roce_resp_close(rqp);
 }
 
 /* Let them send again, and do what they were asked for meanwhile. */
 static void qp_release_senders(struct roce_qp *rqp)
 {
-	clear_bit_unlock(ROCE_RESP_OWNER, &rqp->resp_flags);
-	clear_bit_unlock(SRN_SQ_OWNER, &rqp->qp->sq_flags);
-	local_bh_disable();
-	roce_resp_run(rqp);
-	local_bh_enable();
-	srn_sq_kick(rqp->qp);
+	roce_resp_reopen(rqp);
+	srn_sq_reopen(rqp->qp);
 }
 
 /* ---- modify ------------------------------------------------------------- */
@@ -147,12 +140,8 @@ static void qp_change_install(struct roce_qp *rqp, struct qp_change *c)
 		c->new_path = rqp->has_path;	/* the old one is to be undone */
 		rqp->has_path = true;
 	}
-	if (c->new_rsrc) {
-		roce_resp_forget(rqp);
-		swap(rqp->resp.rsrc, c->rsrc);
-		rqp->resp.rsrc_max = c->rsrc_max;
-		rqp->resp.rsrc_slots = c->rsrc_slots;
-	}
+	if (c->new_rsrc)
+		roce_resp_set_slots(rqp, &c->rsrc, c->rsrc_slots, c->rsrc_max);
 }
 
 static unsigned long qp_timeout_jiffies(u8 timeout)
@@ -283,6 +272,8 @@ int roce_qp_modify(struct srn_qp *qp, struct ib_qp_attr *attr, int mask,
 	if (READ_ONCE(qp->state) != cur && next != IB_QPS_ERR &&
 	    next != IB_QPS_RESET)
 		ret = -EINVAL;
+	else if (c.new_rsrc && roce_resp_unanswered(rqp) > c.rsrc_max)
+		ret = -EBUSY;
 	else
 		qp_apply(rqp, attr, mask, next, &c, &done);
 	qp_unlock_halves(rqp);

@@ -830,12 +830,14 @@ void roce_resp_run(struct roce_qp *rqp)
 		while (resp_round(rqp) && ++round < RESP_ROUNDS)
 			;
 		clear_bit_unlock(ROCE_RESP_OWNER, &rqp->resp_flags);
-		/* Pairs with the owner wait of roce_resp_stop() and with
+		/* Pairs with the wait of roce_resp_close() and with
 		 * set_bit(PENDING) above in others.
 		 */
 		smp_mb__after_atomic();
-		if (test_bit(ROCE_RESP_CLOSED, &rqp->resp_flags))
+		if (test_bit(ROCE_RESP_CLOSED, &rqp->resp_flags)) {
 			wake_up_bit(&rqp->resp_flags, ROCE_RESP_OWNER);
+			return;
+		}
 		if (round >= RESP_ROUNDS) {
 			resp_requeue(rqp);
 			return;
@@ -868,35 +870,66 @@ void roce_resp_init(struct roce_qp *rqp)
 	INIT_WORK(&rqp->resp_work, resp_work);
 }
 
-void roce_resp_stop(struct roce_qp *rqp)
+void roce_resp_close(struct roce_qp *rqp)
 {
 	set_bit(ROCE_RESP_CLOSED, &rqp->resp_flags);
 	wait_on_bit_lock(&rqp->resp_flags, ROCE_RESP_OWNER,
 			 TASK_UNINTERRUPTIBLE);
+}
+
+void roce_resp_reopen(struct roce_qp *rqp)
+{
+	clear_bit(ROCE_RESP_CLOSED, &rqp->resp_flags);
+	clear_bit_unlock(ROCE_RESP_OWNER, &rqp->resp_flags);
+	local_bh_disable();
+	roce_resp_run(rqp);
+	local_bh_enable();
+}
+
+void roce_resp_stop(struct roce_qp *rqp)
+{
+	roce_resp_close(rqp);
 	timer_shutdown_sync(&rqp->resp.pause_timer);
 	/* Only then can no skb destructor queue the work any more. */
 	roce_budget_detach(rqp->budget);
 	cancel_work_sync(&rqp->resp_work);
 }
 
-void roce_resp_forget(struct roce_qp *rqp)
+u32 roce_resp_unanswered(struct roce_qp *rqp)
+{
+	return rqp->resp.rsrc_head - rqp->resp.rsrc_send;
+}
+
+/* Forget the oldest of what is remembered until @keep are left. */
+static void resp_forget(struct roce_resp *resp, u32 keep)
+{
+	for (; resp->rsrc_used > keep; resp->rsrc_used--)
+		resp_rsrc_drop(resp_rsrc(resp, resp->rsrc_head -
+					 resp->rsrc_used));
+}
+
+void roce_resp_set_slots(struct roce_qp *rqp, struct roce_rsrc **slots,
+			 u32 count, u32 max)
 {
 	struct roce_resp *resp = &rqp->resp;
 	u32 i;
 
-	for (i = 1; i <= resp->rsrc_used; i++)
-		resp_rsrc_drop(resp_rsrc(resp, resp->rsrc_head - i));
-	resp->rsrc_head = 0;
-	resp->rsrc_send = 0;
-	resp->rsrc_done = 0;
-	resp->rsrc_used = 0;
+	resp_forget(resp, count);
+	for (i = resp->rsrc_head - resp->rsrc_used; i != resp->rsrc_head; i++)
+		(*slots)[i & (count - 1)] = *resp_rsrc(resp, i);
+	swap(resp->rsrc, *slots);
+	resp->rsrc_slots = count;
+	resp->rsrc_max = max;
 }
 
 void roce_resp_reset(struct roce_qp *rqp)
 {
 	struct roce_resp *resp = &rqp->resp;
 
-	roce_resp_forget(rqp);
+	resp_forget(resp, 0);
+	resp->rsrc_head = 0;
+	resp->rsrc_send = 0;
+	resp->rsrc_done = 0;
 	resp_write_end(resp);
 	srn_rwqe_put(&resp->rwqe);
 	resp->seq = ROCE_SEQ_IDLE;

@@ -454,7 +454,7 @@ struct roce_resp {
 enum roce_resp_flag {
 	ROCE_RESP_OWNER,	/* somebody sends responses */
 	ROCE_RESP_PENDING,	/* the owner shall look again */
-	ROCE_RESP_CLOSED,	/* destroy took the owner bit for good */
+	ROCE_RESP_CLOSED,	/* modify or destroy has the owner bit, or waits for it */
 };
 
 /**
@@ -599,7 +599,20 @@ void roce_resp_init(struct roce_qp *rqp);
 void roce_resp_stop(struct roce_qp *rqp);	/* owner bit for good, timer, work; may sleep */
 void roce_resp_reset(struct roce_qp *rqp);	/* forget everything; lock held */
 void roce_resp_cancel(struct roce_qp *rqp);	/* drop answers not sent yet; lock held */
-void roce_resp_forget(struct roce_qp *rqp);	/* drop every READ and atomic; lock held */
+/** roce_resp_unanswered() - READs and atomics that wait for their answer; lock held. */
+u32 roce_resp_unanswered(struct roce_qp *rqp);
+/**
+ * roce_resp_set_slots() - replace the slots that remember READs and atomics
+ * @slots: the new ones, at least as many as are unanswered; gets the old ones
+ *
+ * Owner bit and lock held. What is remembered moves along as far as it fits.
+ */
+void roce_resp_set_slots(struct roce_qp *rqp, struct roce_rsrc **slots,
+			 u32 count, u32 max);
+/** roce_resp_close() - take the responder's owner bit and let nobody else compete for it; may sleep. */
+void roce_resp_close(struct roce_qp *rqp);
+/** roce_resp_reopen() - undo roce_resp_close() and send what is due; task. */
+void roce_resp_reopen(struct roce_qp *rqp);
 void roce_resp_flush(struct roce_qp *rqp, struct roce_done *done);	/* lock held */
 /** roce_resp_rx() - one RC request packet; RCU, softirq. Takes the lock. Return: roce_resp_run() is due. */
 bool roce_resp_rx(struct roce_qp *rqp, struct roce_rx *rx);
