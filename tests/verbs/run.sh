@@ -13,8 +13,8 @@
 #	| 2001:db8::1/64 |                | 2001:db8::2/64 |
 #	+----------------+                +----------------+
 #
-# Sections: links, data, errors, queues, ud, abuse, loss, lifecycle, tools,
-# perf, unload. --type rxe runs them on the kernel's rxe (7.2 only: older ones
+# Sections: links, data, errors, queues, ud, abuse, inject, loss, lifecycle,
+# tools, perf, unload. --type rxe runs them on the kernel's rxe (7.2 only: older ones
 # do not cross namespaces), to see whether a test asks too much; --not leaves
 # out tests of our programs by name, such as those that rxe does not survive.
 #
@@ -26,7 +26,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 usage='usage: run.sh [--quick|--full] [--type TYPE] [--only SECTION,...] [--not GLOB]...'
-sections=(links data errors queues ud abuse loss lifecycle tools perf unload)
+sections=(links data errors queues ud abuse inject loss lifecycle tools perf unload)
 type=roce
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -292,6 +292,18 @@ section_ud()
 section_abuse()
 {
 	program 120 abuse --devices "$both" "--$LEVEL"
+}
+
+# Its long form (--full, five minutes a family) is for a developer at work on the
+# receive path.
+section_inject()
+{
+	local family
+	[ "$type" = roce ] || { skip "inject: forged packets" "they are made for our device"; return 0; }
+	for family in 4 6; do
+		[ "$LEVEL" = full ] || [ $family = 4 ] || continue
+		program 90 inject --devices "$both" --quick --family $family
+	done
 }
 
 section_lifecycle()
