@@ -71,7 +71,7 @@ quick)
 	suite style scripts/check-style.sh "$s/check-style.sh"
 	suite unit tests/unit/Makefile make --no-print-directory -C "$SRN_TOP/tests/unit" check
 	suite tools tests/tools/Makefile make --no-print-directory -C "$SRN_TOP/tests/tools" check
-	suite fuzz tests/fuzz/Makefile make --no-print-directory -C "$SRN_TOP/tests/fuzz" check
+	suite fuzz tests/fuzz/Makefile make -j2 --no-print-directory -C "$SRN_TOP/tests/fuzz" check
 	suite compat tests/compat "$s/check-compat.sh" 6.1 6.12
 	suite module-6.12 kernel/Kbuild "$s/build-module.sh" 6.12
 	suite module-6.1 kernel/Kbuild "$s/build-module.sh" 6.1

@@ -113,8 +113,10 @@ struct roce_net *roce_net_get(struct net *net)
 	mutex_lock(&rn->lock);
 	if (!rn->users)
 		ret = net_open(rn);
-	if (!ret)
+	if (!ret) {
 		rn->users++;
+		rn->was_used = true;
+	}
 	mutex_unlock(&rn->lock);
 	return ret ? ERR_PTR(ret) : rn;
 }
@@ -271,6 +273,9 @@ static void __net_exit roce_pernet_exit(struct net *net)
 	wait_event(rn->gone, !atomic_read(&rn->ndevs));
 	spin_lock(&rn->gid_lock);	/* roce_net_del_dev() has let go */
 	spin_unlock(&rn->gid_lock);
+	/* Routes of address handles that wait for their grace period. */
+	if (rn->was_used)
+		rcu_barrier();
 }
 
 static struct pernet_operations roce_pernet_ops = {

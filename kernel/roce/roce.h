@@ -45,6 +45,7 @@
  * @net: the namespace; the pernet exit waits until @ndevs is zero
  * @lock: serialises sockets and @users (mutex, may sleep)
  * @users: devices that use the sockets
+ * @was_used: there has been a device
  * @sk4: UDP 4791 over IPv4, NULL before the first device
  * @sk6: over IPv6, NULL when IPv6 is not there
  * @gid_lock: protects writes to @gids
@@ -57,6 +58,7 @@ struct roce_net {
 	struct net *net;
 	struct mutex lock;
 	unsigned int users;
+	bool was_used;
 	struct socket *sk4;
 	struct socket *sk6;
 	spinlock_t gid_lock;
