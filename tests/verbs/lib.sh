@@ -112,13 +112,15 @@ budget()
 }
 
 # time_for NAME SECONDS: the smaller of SECONDS and what is left in $limit;
-# fails, and says so as a failed check, when nothing is left.
+# fails when nothing is left, and says so once, as a failed check.
+out_of_time=
 time_for()
 {
 	local left=$(($(budget) - SECONDS + started))
 	limit=$(($2 * SCALE))
 	if [ "$left" -lt 5 ]; then
-		not_ok "$1" "no time left"
+		[ -n "$out_of_time" ] || not_ok "$1" "no time left for it and what follows"
+		out_of_time=1
 		return 1
 	fi
 	[ "$limit" -le "$left" ] || limit=$left

@@ -500,6 +500,7 @@ ok "rdma link add loads the module and makes devices in namespaces [B01,B16]"
 eventually 5 gid_present || not_ok "GIDs" "not all of the addresses have one"
 for section in "${sections[@]}"; do
 	[ "$(type -t "section_$section")" = function ] || die "no section '$section'; there are: links data errors queues ud abuse loss lifecycle tools perf unload"
+	[ -z "$out_of_time" ] || break
 	from=$SECONDS
 	report "# $section"
 	"section_$section"
