@@ -86,6 +86,8 @@ full)
 	suite module-6.1 kernel/Kbuild "$s/build-module.sh" 6.1
 	suite interop-6.1 tests/verbs/run-interop.sh "$s/guest.sh" --kernel 6.1 \
 		--name interop-6.1 --timeout 480 -- "$SRN_TOP/tests/verbs/run-interop.sh"
+	suite nvme-6.1 tests/net/nvme.sh "$s/guest.sh" --kernel 6.1 \
+		--name nvme-6.1 --timeout 300 -- "$SRN_TOP/tests/net/nvme.sh"
 	suite uml-7.2 scripts/build-uml.sh "$s/build-uml.sh" plain
 	# once more: the kernel source brings checkpatch
 	suite style scripts/check-style.sh "$s/check-style.sh"
