@@ -20,6 +20,9 @@
 #define CRC_TRIAL_BYTES 4096
 #define CRC_TRIALS 16
 
+/* Below this the own engine serves always. */
+#define CRC_SHORT 256
+
 static struct crc32_scratch __percpu *crc_scratch;
 
 static u32 crc_kernel(u32 crc, const void *buf, size_t len)
@@ -79,8 +82,14 @@ static void crc_crypto_close(void)
 
 static icrc_fn crc_engine = crc_kernel;
 
+/*
+ * Headers and small packets are not worth an indirect call, nor the vector
+ * registers that some engines have to save.
+ */
 u32 roce_crc32(u32 crc, const void *buf, size_t len)
 {
+	if (len < CRC_SHORT)
+		return crc32_sparse(crc, buf, len);
 	return crc_engine(crc, buf, len);
 }
 
