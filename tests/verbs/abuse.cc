@@ -172,7 +172,7 @@ const char *name_of(garbage g)
 void rings_of_garbage(env &e, garbage kind)
 {
 	rc_pair victim(e);
-	const int seconds = e.full() ? 8 : 2;
+	const int seconds = e.full() ? 4 : 2;
 	const deadline end(seconds * 1000);
 	int processes = 0, without = 0, crashed = 0;
 	while (!end.passed()) {

@@ -1012,7 +1012,7 @@ void arm_race(env &e)
 		s.timeout = 17;
 	});
 	rc_pair p(e, c);
-	const int messages = e.full() ? 100000 : 5000;
+	const int messages = e.full() ? 30000 : 5000;
 	buffer near(p.a.pd.get(), 8), far(p.b.pd.get(), 64 * 8);
 	for (int i = 0; i < 64; i++)
 		p.b.must_post_recv(i, far.sge(8 * i, 8));
