@@ -14,7 +14,7 @@
 #	+----------------+                +----------------+
 #
 # Sections: links, data, errors, queues, ud, abuse, inject, loss, lifecycle,
-# tools, perf, unload. --type rxe runs them on the kernel's rxe (7.2 only: older ones
+# tools, perf, unload, exclusive. --type rxe runs them on the kernel's rxe (7.2 only: older ones
 # do not cross namespaces), to see whether a test asks too much; --not leaves
 # out tests of our programs by name, such as those that rxe does not survive.
 #
@@ -26,7 +26,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 usage='usage: run.sh [--quick|--full] [--type TYPE] [--only SECTION,...] [--not GLOB]...'
-sections=(links data errors queues ud abuse inject loss lifecycle tools perf unload)
+sections=(links data errors queues ud abuse inject loss lifecycle tools perf unload exclusive)
 type=roce
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -244,7 +244,7 @@ netdev_kinds()
 own_rping()
 {
 	local name=$1 rc=0 pid
-	n1 timeout -k 2 $((15 * SCALE)) rping -s -a "$2" -C 5 -V >"$SCRATCH/server" 2>&1 &
+	"${host1[@]}" timeout -k 2 $((15 * SCALE)) rping -s -a "$2" -C 5 -V >"$SCRATCH/server" 2>&1 &
 	pid=$!
 	eventually 5 cm_listens || :
 	n1 timeout -k 2 $((15 * SCALE)) rping -c -a "$2" -C 5 -V >"$SCRATCH/client" 2>&1 || rc=$?
@@ -486,6 +486,56 @@ section_unload()
 	rmmod "$module" || :
 }
 
+# Every namespace has RDMA devices of its own. The mode can be set only while
+# there is no other namespace.
+section_exclusive()
+{
+	local i
+	remove_hosts
+	if ! eventually 5 rdma system set netns exclusive; then
+		skip "exclusive namespaces" "the mode cannot be set: $(rdma system set netns exclusive 2>&1 | tail -n 1)"
+		make_hosts "$mtu"
+		return 0
+	fi
+	make_hosts "$mtu"
+	add_link
+	for i in 1 2; do
+		# before 7.0 a device starts out in the initial namespace
+		"n$i" rdma link show "d$i/1" >/dev/null 2>&1 ||
+			check "d$i moves to its netdev's namespace [B18]" rdma dev set "d$i" netns "h$i"
+	done
+	check "GIDs in exclusive mode [B16]" eventually 5 gid_present
+	refused "d1 is not seen in h2 [B16]" 'wrong|not|no such' n2 rdma link show d1/1
+	refused "d1 is not seen in the initial namespace [B16]" 'wrong|not|no such' rdma link show d1/1
+	refused "d1 cannot be opened in h2 [B16]" '.' n2 ibv_devinfo -d d1
+	pingpong "traffic in exclusive mode [B16]"
+	# away and back, with a process that has it open
+	"${host1[@]}" ibv_asyncwatch -d d1 >"$SCRATCH/watch" 2>&1 &
+	i=$!
+	eventually 5 grep -q async "$SCRATCH/watch" || :
+	check "d1 moves away while it is open [B18]" n1 rdma dev set d1 netns h2
+	check "it is there [B18]" n2 rdma link show d1/1
+	refused "and no longer here [B18]" 'wrong|not|no such' n1 rdma link show d1/1
+	check "its owner was told [B18]" eventually 5 grep -qi fatal "$SCRATCH/watch"
+	kill "$i" 2>/dev/null || :
+	wait "$i" || :
+	check "it moves back [B18]" n2 rdma dev set d1 netns h1
+	check "GIDs after moving [B18]" eventually 5 gid_present
+	pingpong "traffic after moving [B18]"
+	check "link delete in its namespace" n1 rdma link delete d1
+	check "namespace deleted with its device in exclusive mode [B18]" ip netns del h2
+	check "whose device goes [B18]" eventually 10 no_device
+	remove_hosts
+	eventually 10 rdma system set netns shared ||
+		not_ok "back to shared mode" "$(rdma system set netns shared 2>&1 | tail -n 1)"
+	make_hosts "$mtu"
+}
+
+no_device()
+{
+	[ -z "$(find /sys/class/infiniband/ -mindepth 1)" ] && [ -z "$(rdma link show)" ]
+}
+
 # --- all of it -----------------------------------------------------------------------
 
 report "# kernel $(uname -r), type $type, $LEVEL, deadlines x$SCALE"
@@ -499,7 +549,7 @@ fi
 ok "rdma link add loads the module and makes devices in namespaces [B01,B16]"
 eventually 5 gid_present || not_ok "GIDs" "not all of the addresses have one"
 for section in "${sections[@]}"; do
-	[ "$(type -t "section_$section")" = function ] || die "no section '$section'; there are: links data errors queues ud abuse inject loss lifecycle tools perf unload"
+	[ "$(type -t "section_$section")" = function ] || die "no section '$section'; there are: links data errors queues ud abuse inject loss lifecycle tools perf unload exclusive"
 	[ -z "$out_of_time" ] || break
 	from=$SECONDS
 	report "# $section"
