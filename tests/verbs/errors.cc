@@ -305,6 +305,39 @@ void receive_fault(env &e)
 	check_alive(p, "afterwards");
 }
 
+// Keys that a peer may not invalidate: those of plain MRs, those that are none.
+void invalidate_refused(env &e)
+{
+	rc_pair p(e);
+	buffer source(p.a.pd.get(), 64), target(p.b.pd.get(), 64);
+	fill_pattern(source.bytes(0, 64), 6);
+	for (const uint32_t key : { target.rkey(), target.rkey() ^ 0x5a5a5a00, 0u }) {
+		const std::string what = text("key %#x", key);
+		p.b.must_post_recv(1, target.sge());
+		p.b.must_post_recv(2, target.sge());
+		ibv_sge sge = source.sge();
+		ibv_send_wr wr = send_wr(7, IBV_WR_SEND_WITH_INV, &sge);
+		wr.invalidate_rkey = key;
+		const int rc = p.a.post(wr);
+		if (rc == EOPNOTSUPP || rc == EINVAL)
+			skip("no SEND_WITH_INV");
+		REQUIRE(!rc, "post: %s", error_text(rc).c_str());
+		const auto wc = next_wc(p.b.rcq(), p.ms(5000));
+		REQUIRE(wc && wc->wr_id == 1 && wc->status != IBV_WC_SUCCESS, "%s: %s", what.c_str(),
+			wc ? describe(*wc).c_str() : "no completion");
+		expect_wc(p.b.rcq(), p.ms(5000), 2, IBV_WC_WR_FLUSH_ERR, -1, what);
+		CHECK_EQ(p.b.state(), IBV_QPS_ERR, what);
+		REQUIRE(next_wc(p.a.scq(), p.ms(5000)), "%s: the requester hears nothing", what.c_str());
+		p.reconnect();
+		// the MR is as before
+		sge = source.sge();
+		wr = rdma_wr(8, IBV_WR_RDMA_WRITE, &sge, target.addr(), target.rkey());
+		p.a.must_post(wr);
+		expect_wc(p.a.scq(), p.ms(5000), 8, IBV_WC_SUCCESS, -1, what + ", used afterwards");
+		check_pattern(target.bytes(0, 64), 6, what);
+	}
+}
+
 // --- atomics and reads that may not be ------------------------------------------------
 
 // Refused by the post, or by the responder as an invalid request.
@@ -599,6 +632,7 @@ void add_tests(registry &r, const options &)
 	r.add("local fault: LOC_PROT_ERR [B58]", local_fault, 30);
 	r.add("local fault in the second element", local_fault_later);
 	r.add("fault of the receive: REM_OP_ERR, LOC_PROT_ERR [R041]", receive_fault);
+	r.add("SEND_INV of a key that may not be invalidated [B57]", invalidate_refused);
 	r.add("misaligned atomic [R043,B62]", bad_atomic);
 	r.add("max_dest_rd_atomic 0 [R045]", no_responder_resources);
 	r.add("max_rd_atomic 0 [R044]", no_initiator_resources);

@@ -728,7 +728,7 @@ void add_tests(registry &r, const options &)
 	r.add_full("links added and deleted [B15]", add_and_delete, 60);
 	r.add_full("open and close race with links", open_races, 60);
 	r.add("carrier flaps under traffic [B27]", carrier_flap, 40);
-	r.add("MTU shrinks below the path MTU [B28]", mtu_shrinks, 40);
-	r.add("address removed under traffic [B37]", address_removed, 40);
+	r.add_full("MTU shrinks below the path MTU [B28]", mtu_shrinks, 40);
+	r.add_full("address removed under traffic [B37]", address_removed, 40);
 	r.add("module in use", module_in_use, 20);
 }
