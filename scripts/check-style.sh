@@ -70,8 +70,11 @@ printf '%s\n' "${files[@]}" | grep -vE '\.(md|bin|svg|pcap)$|corpus|seeds' |
 printf '%s\n' "${c_files[@]}" | xargs -r grep -nE '^ +	|^        ' >>"$problems" || :
 verdict "no blank at a line's end, indentation by tabs"
 
-printf '%s\n' "${files[@]}" | grep -v '^scripts/check-style.sh$' |
-	xargs -r grep -nIE 'deb\.debian\.org|snapshot\.debian\.org|/work/' >>"$problems" || :
+# what this machine's apt is configured with, and where this checkout lies
+private=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources /etc/apt/sources.list.d/*.list 2>/dev/null |
+	sed -nE 's#^[^\#]*https?://([^/ ]+).*#\1#p' | sort -u) || :
+printf '%s\n' "${files[@]}" |
+	xargs -r grep -nIF -e "$SRN_TOP/" ${private:+-e "$private"} >>"$problems" || :
 verdict "no mirror's address and no path of one machine"
 
 shellcheck -x "${shell_files[@]}" >>"$problems" 2>&1 || :
